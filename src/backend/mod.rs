@@ -1,0 +1,16 @@
+//! Methods that move bytes: one folder each, all behind [`contract::Backend`].
+
+pub mod contract;
+pub mod cx;
+
+use contract::Backend;
+
+/// Every method, in the order in which they are offered. A new method adds its folder, its `mod`
+/// line and one entry here; form, flags, help and conformance tests follow from what it says of
+/// itself.
+pub const ALL: &[&dyn Backend] = &[];
+
+/// Returns the method of that name.
+pub fn by_id(id: &str) -> Option<&'static dyn Backend> {
+    ALL.iter().copied().find(|backend| backend.id() == id)
+}

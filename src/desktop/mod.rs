@@ -1,0 +1,1 @@
+//! The desktop around the window: drag and drop.

@@ -1,0 +1,1 @@
+//! Two listings to a plan, purely.

@@ -1,0 +1,1 @@
+//! The far host through the user's own OpenSSH.

@@ -1,0 +1,4 @@
+//! Digests of contents and the lists that hold them.
+
+pub mod hash;
+pub mod manifest;
