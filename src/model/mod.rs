@@ -5,6 +5,7 @@
 //! [`outcome::Report`] (how it ended).
 
 pub mod digest;
+pub mod drop;
 pub mod entry;
 pub mod error;
 pub mod event;
