@@ -1,63 +1,14 @@
 //! What a running method is given: counters to add to, a flag to look at, a place for rows, and
 //! somebody to ask.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-
-use crate::model::error::{Error, Result};
+use crate::model::error::Error;
 use crate::model::event::{Answer, QuestionKind};
 use crate::model::plan::Step;
 use crate::model::progress::Counters;
 use crate::model::rules::Conflict;
 use crate::model::verdict::Row;
 
-/// Set once, by anybody, from any thread. Looking at it costs nanoseconds.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Cancels.
-    pub fn set(&self) {
-        self.0.store(true, Relaxed);
-    }
-
-    /// Says whether it was cancelled.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Relaxed)
-    }
-
-    /// Ends the caller when it was cancelled.
-    ///
-    /// # Errors
-    /// `Cancelled`.
-    pub fn check(&self) -> Result<()> {
-        if self.is_set() {
-            Err(Error::cancelled())
-        } else {
-            Ok(())
-        }
-    }
-}
-
-/// Set and cleared by the user; senders wait while it is set.
-#[derive(Clone, Debug, Default)]
-pub struct Pause(Arc<AtomicBool>);
-
-impl Pause {
-    /// Pauses or goes on.
-    pub fn set(&self, paused: bool) {
-        self.0.store(paused, Relaxed);
-    }
-
-    /// Says whether it is paused.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Relaxed)
-    }
-}
-
-/// The live bandwidth limit in bytes a second; 0 means none. Changed at any time.
-#[derive(Clone, Debug, Default)]
-pub struct LimitCell(pub Arc<AtomicU64>);
+pub use crate::model::control::{Cancel, LimitCell, Pause};
 
 /// What a job reports an item at a time. Called from data threads, in batches; never blocks on a
 /// reader.

@@ -4,6 +4,7 @@
 //! [`event::Event`] (what must be seen), [`verdict::Row`] (what can be looked up) and
 //! [`outcome::Report`] (how it ended).
 
+pub mod control;
 pub mod digest;
 pub mod drop;
 pub mod entry;
