@@ -1,1 +1,3 @@
 //! The desktop around the window: drag and drop.
+
+pub mod drag;
