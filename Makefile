@@ -46,7 +46,7 @@ endif
 
 test: rust
 	@packaging/install-deps.sh build run test
-	$(CARGO) test --locked
+	$(CARGO) test --locked --no-fail-fast
 
 agent: rust
 	@packaging/install-deps.sh build
