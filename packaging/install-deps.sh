@@ -36,6 +36,8 @@ packages() {
         echo zsh fish tcsh 'busybox|busybox-static'
         # A screen, a session bus, and hands and eyes for the window.
         echo xvfb xauth x11-utils xdotool imagemagick dbus dbus-daemon
+        # A window manager and a toolkit that is not ours, to drag from.
+        echo openbox python3-gi gir1.2-gtk-3.0
         # Looking into processes and links.
         echo strace procps iproute2 python3
         ;;

@@ -95,7 +95,9 @@ const CRATES: &[(&str, &[&str])] = &[
     ("globset", &["model", "plan"]),
     (
         "rustix",
-        &["fs", "pump", "proc", "agent", "backend", "remote"],
+        &[
+            "fs", "pump", "proc", "agent", "backend", "remote", "desktop",
+        ],
     ),
     ("blake3", &["verify", "wire", "pump"]),
     ("md5", &["verify"]),

@@ -1,5 +1,5 @@
 //! A screen of the test's own: Xvfb on a display number that it picked itself, gone with the test.
-#![allow(clippy::disallowed_methods, dead_code)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, dead_code)]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

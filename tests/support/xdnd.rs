@@ -1,6 +1,6 @@
 //! A program that drags: the sending half of XDND, version 5, as a file manager would do it, and
 //! with the bad manners that a receiver must stand.
-#![allow(dead_code)]
+#![allow(clippy::unwrap_used, dead_code)]
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -130,26 +130,38 @@ pub fn uri(path: &Path) -> String {
     uri
 }
 
-/// Returns the top-level window with this title, once it is there and takes drags.
+/// Returns the window with this title, once it is there and takes drags.
 pub fn find_window(conn: &RustConnection, screen: usize, title: &str) -> Window {
+    find(conn, screen, title, true)
+}
+
+/// Returns the window with this title, once it is there.
+pub fn find_titled(conn: &RustConnection, screen: usize, title: &str) -> Window {
+    find(conn, screen, title, false)
+}
+
+fn find(conn: &RustConnection, screen: usize, title: &str, takes_drags: bool) -> Window {
     let atoms = Atoms::new(conn).unwrap().reply().unwrap();
     let root = conn.setup().roots[screen].root;
-    // The server tells of each new property and window below the root only to those who watch
-    // each window, so the tree is looked at again and again.
+    // The server tells of a new property or window only those who watch the window it is on, so
+    // the tree is looked at again and again.
     let until = Instant::now() + PATIENCE;
     loop {
-        if let Some(window) = find_below(conn, &atoms, root, title) {
+        if let Some(window) = find_below(conn, &atoms, root, title, takes_drags) {
             return window;
         }
-        assert!(
-            Instant::now() < until,
-            "no window titled {title:?} takes drags"
-        );
+        assert!(Instant::now() < until, "no window titled {title:?}");
         wait(conn, Duration::from_millis(50));
     }
 }
 
-fn find_below(conn: &RustConnection, atoms: &Atoms, top: Window, title: &str) -> Option<Window> {
+fn find_below(
+    conn: &RustConnection,
+    atoms: &Atoms,
+    top: Window,
+    title: &str,
+    takes_drags: bool,
+) -> Option<Window> {
     // Windows come and go while we look: an error is "not this one".
     let text = |window, property: Atom| -> Option<Vec<u8>> {
         let cookie = conn
@@ -162,10 +174,10 @@ fn find_below(conn: &RustConnection, atoms: &Atoms, top: Window, title: &str) ->
         let named = [atoms._NET_WM_NAME, AtomEnum::WM_NAME.into()]
             .iter()
             .any(|name| text(window, *name).is_some_and(|value| value == title.as_bytes()));
-        if aware && named {
+        if named && (aware || !takes_drags) {
             return Some(window);
         }
-        if let Some(found) = find_below(conn, atoms, window, title) {
+        if let Some(found) = find_below(conn, atoms, window, title, takes_drags) {
             return Some(found);
         }
     }
