@@ -99,9 +99,10 @@ const CRATES: &[(&str, &[&str])] = &[
             "fs", "pump", "proc", "agent", "backend", "remote", "desktop",
         ],
     ),
-    ("blake3", &["verify", "wire", "pump"]),
+    ("blake3", &["verify", "wire", "pump", "remote"]),
     ("md5", &["verify"]),
-    ("sha2", &["verify"]),
+    // `remote` names and checks the one file it copies: the agent.
+    ("sha2", &["verify", "remote"]),
     ("xxhash_rust", &["verify"]),
     ("clap", &["cli"]),
     ("indicatif", &["cli"]),
