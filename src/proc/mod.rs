@@ -10,6 +10,8 @@
 //! dropped; a signal from the kernel when this program dies; `/` as its working folder; and no
 //! file descriptor of ours but the three pipes (everything is opened close-on-exec).
 
+pub use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+
 pub mod child;
 pub mod lines;
 pub mod program;

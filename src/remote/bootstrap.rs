@@ -15,7 +15,6 @@
 
 use std::fmt::Write as _;
 use std::io::{BufReader, Write as _};
-use std::process::{ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
@@ -25,7 +24,7 @@ use crate::model::location::Host;
 use crate::model::profile::SshSettings;
 use crate::model::untrusted::{Untrusted, shown};
 use crate::proc::ready::{self, For, Waited};
-use crate::proc::{Child, Pipe, Tail};
+use crate::proc::{Child, ChildStdin, ChildStdout, Pipe, Tail};
 use crate::remote::agents::{Agents, Image};
 use crate::remote::connection::{Mode, login_limit, ssh_argv, ssh_program};
 use crate::remote::failure::{last_line, session_failure, why_ended};

@@ -5,13 +5,12 @@
 //! speaks last and a server's banner could say anything before it.
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::model::error::{Error, ErrorKind};
 use crate::model::location::Host;
 use crate::model::untrusted::Untrusted;
-use crate::proc::{Child, Tail};
+use crate::proc::{Child, ExitStatus, Tail};
 use crate::remote::target::{command, label};
 
 /// The status with which ssh itself fails; others come from the far side.

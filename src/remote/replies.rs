@@ -5,9 +5,9 @@
 //! blank, up to the end of that line; the rest is skipped, up to a limit.
 
 use std::io::{self, BufRead as _, BufReader};
-use std::process::ChildStdout;
 use std::time::{Duration, Instant};
 
+use crate::proc::ChildStdout;
 use crate::proc::ready::{self, For, Waited};
 
 /// How much other text is skipped over a whole bootstrap.
