@@ -1,7 +1,7 @@
 //! The agent starts over a real sshd, whatever the login shell, its start-up files and the far
 //! side's programs do; and when it cannot, the error says why and what to do.
 
-#![allow(clippy::disallowed_methods)] // tests run programs directly
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // tests run programs and may panic
 
 mod support;
 

@@ -166,11 +166,11 @@ pub fn check<S: AsRef<str>>(options: &[S]) -> Result<Checked> {
                     return Err(refuse(cause, "for example ConnectTimeout=30"));
                 }
             },
-            "IdentityFile" | "CertificateFile" if !Path::new(value).is_absolute() => {
-                if !value.starts_with("~/") {
-                    let cause = "the path is neither absolute nor below ~/".to_owned();
-                    return Err(refuse(cause, "give the full path of the key"));
-                }
+            "IdentityFile" | "CertificateFile"
+                if !Path::new(value).is_absolute() && !value.starts_with("~/") =>
+            {
+                let cause = "the path is neither absolute nor below ~/".to_owned();
+                return Err(refuse(cause, "give the full path of the key"));
             }
             _ => {}
         }

@@ -4,7 +4,7 @@
 //! test with the name of its Debian package.
 
 #![allow(dead_code)] // each test binary uses a part
-#![allow(clippy::disallowed_methods)] // tests run programs directly
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // tests run programs and may panic
 
 pub mod sshd;
 

@@ -226,13 +226,12 @@ impl Setup {
              PasswordAuthentication {password}\n\
              PubkeyAuthentication {key}\n\
              LogLevel VERBOSE\n\
-             Subsystem sftp {sftp}\n",
+             Subsystem sftp /usr/lib/openssh/sftp-server\n",
             host_key = at("host_key"),
             authorized = at("authorized_keys"),
             login = folder.join("login").display(),
             password = yes_no(self.password_only),
             key = yes_no(!self.password_only),
-            sftp = "/usr/lib/openssh/sftp-server",
         );
         if let Some(banner) = &self.banner {
             fs::write(folder.join("banner"), banner).unwrap();
