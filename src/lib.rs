@@ -18,6 +18,8 @@ pub mod verify;
 pub mod wire;
 
 #[cfg(feature = "app")]
+pub mod advise;
+#[cfg(feature = "app")]
 pub mod cli;
 #[cfg(feature = "gui")]
 pub mod desktop;

@@ -1,0 +1,3 @@
+//! Which method moves the bytes here, and why that one.
+
+pub mod choose;

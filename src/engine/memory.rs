@@ -1,0 +1,149 @@
+//! A ledger in memory: for tests, and it forgets everything when the program ends.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::engine::RowFilter;
+use crate::engine::ledger::{Ledger, Record};
+use crate::engine::recover::Owner;
+use crate::model::error::Result;
+use crate::model::job::JobId;
+use crate::model::outcome::{Abort, Outcome, Report};
+use crate::model::plan::Step;
+use crate::model::progress::RunState;
+use crate::model::verdict::Row;
+
+/// What is kept of one job.
+#[derive(Default)]
+struct Kept {
+    rows: Vec<Row>,
+    steps: Vec<Step>,
+    log: Vec<(f64, String)>,
+    series: (f32, Vec<f32>),
+}
+
+#[derive(Default)]
+struct Book {
+    records: Vec<Record>,
+    kept: HashMap<JobId, Kept>,
+}
+
+/// A ledger in memory; clones share it.
+#[derive(Clone, Default)]
+pub struct Memory(Arc<Mutex<Book>>);
+
+impl Memory {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, job: JobId, act: impl FnOnce(&mut Kept) -> T) -> Result<T> {
+        Ok(act(self.book().kept.entry(job).or_default()))
+    }
+}
+
+/// Puts items at `first` and after, over those that are there.
+fn put<T: Clone>(list: &mut Vec<T>, first: u64, items: &[T]) {
+    let first = (first as usize).min(list.len());
+    let over = (list.len() - first).min(items.len());
+    list.splice(first..first + over, items.iter().cloned());
+}
+
+fn page<T: Clone>(items: impl Iterator<Item = T>, range: Range<usize>) -> Vec<T> {
+    items.skip(range.start).take(range.len()).collect()
+}
+
+impl Ledger for Memory {
+    fn reader(&self) -> Result<Box<dyn Ledger>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn save_job(&mut self, record: &Record) -> Result<()> {
+        let mut book = self.book();
+        let id = record.spec.id;
+        match book.records.iter_mut().find(|old| old.spec.id == id) {
+            Some(old) => *old = record.clone(),
+            None => book.records.push(record.clone()),
+        }
+        Ok(())
+    }
+
+    fn jobs(&mut self, limit: usize) -> Result<Vec<Record>> {
+        let book = self.book();
+        let first = book.records.len().saturating_sub(limit);
+        Ok(book.records[first..].to_vec())
+    }
+
+    fn mark_left_running(&mut self, is_alive: &dyn Fn(Owner) -> bool) -> Result<usize> {
+        let mut marked = 0;
+        for record in &mut self.book().records {
+            if record.end.is_none() && !is_alive(record.owner) {
+                record.state = RunState::Finished;
+                record.end = Some((Outcome::Aborted(Abort::LeftRunning), Report::default()));
+                marked += 1;
+            }
+        }
+        Ok(marked)
+    }
+
+    fn clear_steps(&mut self, job: JobId) -> Result<()> {
+        self.with(job, |kept| kept.steps.clear())
+    }
+
+    fn counts(&mut self, job: JobId) -> Result<(u64, u64)> {
+        self.with(job, |kept| {
+            (kept.rows.len() as u64, kept.steps.len() as u64)
+        })
+    }
+
+    fn append_rows(&mut self, job: JobId, first: u64, rows: &[Row]) -> Result<()> {
+        self.with(job, |kept| put(&mut kept.rows, first, rows))
+    }
+
+    fn append_steps(&mut self, job: JobId, first: u64, steps: &[Step]) -> Result<()> {
+        self.with(job, |kept| put(&mut kept.steps, first, steps))
+    }
+
+    fn rows(
+        &mut self,
+        job: JobId,
+        filter: &RowFilter,
+        range: Range<usize>,
+    ) -> Result<(Vec<Row>, usize)> {
+        self.with(job, |kept| {
+            if *filter == RowFilter::default() {
+                return (page(kept.rows.iter().cloned(), range), kept.rows.len());
+            }
+            let text = filter.text.as_bytes();
+            let passes = |row: &&Row| {
+                filter.verdict.is_none_or(|name| row.verdict.name() == name)
+                    && (text.is_empty() || row.path.windows(text.len()).any(|w| w == text))
+            };
+            let total = kept.rows.iter().filter(passes).count();
+            (page(kept.rows.iter().filter(passes).cloned(), range), total)
+        })
+    }
+
+    fn steps(&mut self, job: JobId, range: Range<usize>) -> Result<(Vec<Step>, usize)> {
+        self.with(job, |kept| {
+            (page(kept.steps.iter().cloned(), range), kept.steps.len())
+        })
+    }
+
+    fn append_log(&mut self, job: JobId, lines: &[(f64, String)]) -> Result<()> {
+        self.with(job, |kept| kept.log.extend_from_slice(lines))
+    }
+
+    fn log(&mut self, job: JobId) -> Result<Vec<(f64, String)>> {
+        self.with(job, |kept| kept.log.clone())
+    }
+
+    fn save_series(&mut self, job: JobId, step: f32, values: &[f32]) -> Result<()> {
+        self.with(job, |kept| kept.series = (step, values.to_vec()))
+    }
+
+    fn series(&mut self, job: JobId) -> Result<(f32, Vec<f32>)> {
+        self.with(job, |kept| kept.series.clone())
+    }
+}
