@@ -25,8 +25,10 @@ const ETA_AFTER_SECONDS: f64 = 3.0;
 /// Seconds in which the shown time left comes two thirds nearer to the computed one.
 const ETA_FOLLOWS_SECONDS: f64 = 5.0;
 /// The shown time left grows or shrinks by at most this factor's logarithm a second, beside
-/// counting down.
+/// counting down ...
 const ETA_MAX_PULL: f64 = 0.5;
+/// ... or grows by so many seconds a second, which lets a short one become a long one.
+const ETA_MAX_GROWTH: f64 = 3.0;
 /// Seconds without any movement after which a job counts as stalled.
 const QUIET_SECONDS: f64 = 10.0;
 /// What handling an item costs, in bytes: about what moves in the time that a small file takes.
@@ -170,7 +172,8 @@ impl Meter {
         let pull = (computed.max(0.5) / expected).ln();
         let follow = pull * (1.0 - (-elapsed / ETA_FOLLOWS_SECONDS).exp());
         let most = ETA_MAX_PULL * elapsed;
-        Some(expected * follow.clamp(-most, most).exp())
+        let next = expected * follow.clamp(-most, most).exp();
+        Some(next.max(computed.min(expected + ETA_MAX_GROWTH * elapsed)))
     }
 }
 
