@@ -27,9 +27,12 @@ const FOLDERS: &[(&str, &[&str])] = &[
             "model", "plan", "fs", "wire", "verify", "pump", "proc", "remote",
         ],
     ),
+    ("advise", &["model", "store"]),
     (
         "engine",
-        &["model", "plan", "fs", "verify", "store", "proc", "backend"],
+        &[
+            "model", "plan", "fs", "verify", "store", "proc", "backend", "advise",
+        ],
     ),
     (
         "agent",
@@ -65,6 +68,8 @@ const ALL: &[&str] = &["*"];
 /// Parts of `std` that only some folders may name. The longest that fits counts.
 const STD: &[(&str, &[&str])] = &[
     ("std::process", &["proc"]),
+    // A job's owner is told by its process number.
+    ("std::process::id", &["proc", "engine"]),
     ("std::process::ExitCode", &["bin", "cli", "ui", "proc"]),
     ("std::net", &["pump", "backend", "remote", "agent"]),
     (
