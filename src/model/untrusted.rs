@@ -108,6 +108,11 @@ fn escape(bytes: &[u8], out: &mut dyn fmt::Write) -> fmt::Result {
     Ok(())
 }
 
+/// Says whether a character may not reach a terminal or widget as it is.
+pub fn is_unsafe_to_show(c: char) -> bool {
+    c.is_control() || is_invisible(c)
+}
+
 /// Says whether a character changes the direction of a line or takes no room.
 fn is_invisible(c: char) -> bool {
     matches!(c,
