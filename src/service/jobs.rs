@@ -1,0 +1,175 @@
+//! Makes jobs from what a person typed or dropped: ids, titles, absolute places, and the checks
+//! that need no connection.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::model::error::{Error, ErrorKind, Result};
+use crate::model::job::JobId;
+use crate::model::location::Location;
+use crate::model::untrusted::shown;
+
+/// Returns a new random id.
+///
+/// # Errors
+/// `Io` when the system has no random bytes.
+pub fn new_id() -> Result<JobId> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id)
+        .map_err(|e| Error::new(ErrorKind::Io, "get random bytes from the system", e.to_string()))?;
+    Ok(JobId(id))
+}
+
+/// Returns what a list shows of a job, for example `Pictures and 2 more → nas`.
+pub fn title(sources: &[Location], destination: &Location) -> String {
+    let first = sources.first().map(short_name).unwrap_or_default();
+    let more = match sources.len() {
+        0 | 1 => String::new(),
+        n => format!(" and {} more", n - 1),
+    };
+    let from = sources.first().and_then(Location::host).map(|h| shown(h.name.as_bytes()));
+    let to = destination.host().map(|h| shown(h.name.as_bytes()));
+    match (from, to) {
+        (_, Some(to)) => format!("{first}{more} → {to}"),
+        (Some(from), None) => format!("{from}: {first}{more} → {}", short_name(destination)),
+        (None, None) => format!("{first}{more} → {}", short_name(destination)),
+    }
+}
+
+/// Returns the last name of a place's path, escaped.
+fn short_name(place: &Location) -> String {
+    let path = place.path();
+    match path.split(|b| *b == b'/').rfind(|part| !part.is_empty()) {
+        Some(name) => shown(name),
+        None => shown(path),
+    }
+}
+
+/// Reads a place and makes a local one absolute, so that it means the same after a restart in
+/// another folder. Links are kept as they are; only a source that ends in `.` or `..` is resolved,
+/// since it has no name of its own.
+///
+/// # Errors
+/// `Config` when the place cannot be read as one.
+pub fn place(text: &OsStr) -> Result<Location> {
+    match Location::parse(text.as_bytes())? {
+        Location::Local(path) => Ok(Location::Local(absolute(path)?)),
+        remote => Ok(remote),
+    }
+}
+
+fn absolute(path: Vec<u8>) -> Result<Vec<u8>> {
+    if path.starts_with(b"~/") || path == b"~" || path.is_empty() {
+        return Ok(path);
+    }
+    let last = path.split(|b| *b == b'/').rfind(|part| !part.is_empty());
+    if matches!(last, Some(b"." | b"..")) {
+        let real = std::fs::canonicalize(Path::new(OsStr::from_bytes(&path)))
+            .map_err(|e| Error::io("find the folder", &e).at(&path[..]))?;
+        let mut real = real.into_os_string().into_vec();
+        if path.ends_with(b"/") && !real.ends_with(b"/") {
+            real.push(b'/');
+        }
+        return Ok(real);
+    }
+    if path.starts_with(b"/") {
+        return Ok(path);
+    }
+    let here = std::env::current_dir().map_err(|e| Error::io("find the current folder", &e))?;
+    let mut full = here.into_os_string().into_vec();
+    if !full.ends_with(b"/") {
+        full.push(b'/');
+    }
+    let mut rest = &path[..];
+    while let Some(shorter) = rest.strip_prefix(b"./") {
+        rest = shorter;
+        while let Some(shorter) = rest.strip_prefix(b"/") {
+            rest = shorter;
+        }
+    }
+    full.extend_from_slice(rest);
+    Ok(full)
+}
+
+/// Returns the path of a local place, with `~/` replaced by the home folder.
+pub fn local_path(place: &Location) -> Option<PathBuf> {
+    let Location::Local(path) = place else { return None };
+    let home_rest = path.strip_prefix(b"~/").or((path == b"~").then_some(b""));
+    match (home_rest, std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Some(PathBuf::from(home).join(OsStr::from_bytes(rest))),
+        _ => Some(PathBuf::from(OsStr::from_bytes(path))),
+    }
+}
+
+/// Refuses what no method can do: nothing to move, or both sides on other computers.
+///
+/// # Errors
+/// `Config` or `Unsupported`, with what to change.
+pub fn check_sides(sources: &[Location], destination: &Location) -> Result<()> {
+    let doing = "prepare the transfer";
+    if sources.is_empty() {
+        return Err(Error::new(ErrorKind::Config, doing, "there is no source")
+            .hint("say what to move"));
+    }
+    if destination.is_local() {
+        return Ok(());
+    }
+    match sources.iter().find(|source| !source.is_local()) {
+        None => Ok(()),
+        Some(source) => Err(Error::new(
+            ErrorKind::Unsupported,
+            doing,
+            "both sides are on other computers",
+        )
+        .at(source.to_bytes())
+        .hint("copy to a folder here first, or log in to one of them and start the copy there")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::location::Host;
+
+    fn local(path: &str) -> Location {
+        Location::Local(path.as_bytes().to_vec())
+    }
+
+    fn ssh(path: &str) -> Location {
+        let host = Host { name: "nas".to_owned(), ..Host::default() };
+        Location::Ssh { host, path: path.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn titles_say_what_goes_where() {
+        let pictures = local("/home/me/Pictures/");
+        assert_eq!(title(std::slice::from_ref(&pictures), &ssh("/v")), "Pictures → nas");
+        let three = [pictures, local("/a"), local("/b")];
+        assert_eq!(title(&three, &ssh("")), "Pictures and 2 more → nas");
+        assert_eq!(title(&[ssh("/var/log")], &local("/tmp/x")), "nas: log → x");
+        assert_eq!(title(&[local("/")], &local("/mnt/a\nb")), "/ → a\\nb");
+    }
+
+    #[test]
+    fn relative_places_become_absolute_and_keep_their_ending() {
+        let here = std::env::current_dir().unwrap().into_os_string().into_vec();
+        let below = |rest: &str| [&here[..], b"/", rest.as_bytes()].concat();
+        assert_eq!(absolute(b"a/".to_vec()).unwrap(), below("a/"));
+        assert_eq!(absolute(b"././/a:b".to_vec()).unwrap(), below("a:b"));
+        assert_eq!(absolute(b".".to_vec()).unwrap(), std::fs::canonicalize(".").unwrap().into_os_string().into_vec());
+        for same in ["/x/y/", "~/x", "~"] {
+            assert_eq!(absolute(same.as_bytes().to_vec()).unwrap(), same.as_bytes());
+        }
+    }
+
+    #[test]
+    fn two_far_sides_and_no_source_are_refused_with_what_to_do() {
+        assert!(check_sides(&[local("/a")], &ssh("b")).is_ok());
+        assert!(check_sides(&[ssh("a")], &local("/b")).is_ok());
+        let both = check_sides(&[local("/a"), ssh("a")], &ssh("b")).unwrap_err();
+        assert_eq!(both.kind, ErrorKind::Unsupported);
+        assert!(both.hint.is_some());
+        assert_eq!(check_sides(&[], &local("/b")).unwrap_err().kind, ErrorKind::Config);
+    }
+}
