@@ -1,5 +1,5 @@
 //! The window and the command line.
 
 fn main() -> std::process::ExitCode {
-    transload::cli::main()
+    transload::cli::main(None)
 }

@@ -39,12 +39,6 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Copy(CopyArgs),
-    Run(RunArgs),
-    #[command(subcommand)]
-    Profiles(ProfilesCommand),
-    Verify(VerifyArgs),
-    #[command(subcommand)]
-    History(HistoryCommand),
 }
 
 /// Copy files and folders; either side may be on another computer

@@ -29,7 +29,9 @@ pub const TIMEOUT: u8 = 30;
 pub const STOPPED: u8 = 130;
 
 /// When several apply, the first of these wins.
-const ORDER: [u8; 8] = [REFUSED, CONNECT, STOPPED, DIFFERS, TIMEOUT, FAILED, PARTIAL, VANISHED];
+const ORDER: [u8; 8] = [
+    REFUSED, CONNECT, STOPPED, DIFFERS, TIMEOUT, FAILED, PARTIAL, VANISHED,
+];
 
 /// Returns the status that wins.
 pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
@@ -102,7 +104,12 @@ mod tests {
     use crate::model::outcome::{Abort, Tally};
 
     fn report(files: u64, tally: Tally) -> Report {
-        Report { files, tally, connect_seconds: 0.1, ..Report::default() }
+        Report {
+            files,
+            tally,
+            connect_seconds: 0.1,
+            ..Report::default()
+        }
     }
 
     fn failed(kind: ErrorKind) -> Outcome {
@@ -111,9 +118,18 @@ mod tests {
 
     #[test]
     fn completed_is_0_also_when_a_try_timed_out_on_the_way() {
-        let report = report(3, Tally { verified: 3, ..Tally::default() });
+        let report = report(
+            3,
+            Tally {
+                verified: 3,
+                ..Tally::default()
+            },
+        );
         assert_eq!(exit_code(&Outcome::Completed, &report, &[]), 0);
-        assert_eq!(exit_code(&Outcome::Completed, &report, &[ErrorKind::Timeout]), 0);
+        assert_eq!(
+            exit_code(&Outcome::Completed, &report, &[ErrorKind::Timeout]),
+            0
+        );
     }
 
     #[test]
@@ -128,37 +144,63 @@ mod tests {
         for kind in [ErrorKind::Unreachable, ErrorKind::Login, ErrorKind::HostKey] {
             assert_eq!(exit_code(&failed(kind), &Report::default(), &[]), 3);
         }
-        assert_eq!(exit_code(&failed(ErrorKind::Timeout), &Report::default(), &[]), 3);
+        assert_eq!(
+            exit_code(&failed(ErrorKind::Timeout), &Report::default(), &[]),
+            3
+        );
     }
 
     #[test]
     fn a_digest_that_differs_is_4() {
-        let tally = Tally { differs: 1, verified: 5, failed: 1, ..Tally::default() };
+        let tally = Tally {
+            differs: 1,
+            verified: 5,
+            failed: 1,
+            ..Tally::default()
+        };
         assert_eq!(exit_code(&Outcome::Partial, &report(5, tally), &[]), 4);
     }
 
     #[test]
     fn refused_is_5_and_wins_over_all() {
         let outcome = Outcome::Refused(Error::new(ErrorKind::Config, "test", "because"));
-        assert_eq!(exit_code(&outcome, &Report::default(), &[ErrorKind::Timeout]), 5);
+        assert_eq!(
+            exit_code(&outcome, &Report::default(), &[ErrorKind::Timeout]),
+            5
+        );
         assert_eq!(worst([24, 23, 1, 30, 4, 130, 3, 5, 0]), 5);
     }
 
     #[test]
     fn partial_is_23_when_something_arrived_or_was_there_and_1_when_nothing() {
-        let failed = Tally { failed: 1, ..Tally::default() };
+        let failed = Tally {
+            failed: 1,
+            ..Tally::default()
+        };
         assert_eq!(exit_code(&Outcome::Partial, &report(1, failed), &[]), 23);
-        let there = Tally { skipped: 4, ..failed };
+        let there = Tally {
+            skipped: 4,
+            ..failed
+        };
         assert_eq!(exit_code(&Outcome::Partial, &report(0, there), &[]), 23);
         assert_eq!(exit_code(&Outcome::Partial, &report(0, failed), &[]), 1);
-        assert_eq!(exit_code(&Outcome::Partial, &report(1, Tally::default()), &[]), 23);
+        assert_eq!(
+            exit_code(&Outcome::Partial, &report(1, Tally::default()), &[]),
+            23
+        );
     }
 
     #[test]
     fn vanished_or_changed_alone_is_24() {
         for tally in [
-            Tally { vanished: 1, ..Tally::default() },
-            Tally { changed: 1, ..Tally::default() },
+            Tally {
+                vanished: 1,
+                ..Tally::default()
+            },
+            Tally {
+                changed: 1,
+                ..Tally::default()
+            },
         ] {
             assert_eq!(exit_code(&Outcome::Partial, &report(9, tally), &[]), 24);
             let both = Tally { failed: 1, ..tally };
@@ -168,15 +210,31 @@ mod tests {
 
     #[test]
     fn a_deadline_that_passed_with_data_flowing_is_30() {
-        assert_eq!(exit_code(&failed(ErrorKind::Timeout), &report(3, Tally::default()), &[]), 30);
-        let tally = Tally { failed: 1, ..Tally::default() };
-        assert_eq!(exit_code(&Outcome::Partial, &report(0, tally), &[ErrorKind::Timeout]), 30);
+        assert_eq!(
+            exit_code(
+                &failed(ErrorKind::Timeout),
+                &report(3, Tally::default()),
+                &[]
+            ),
+            30
+        );
+        let tally = Tally {
+            failed: 1,
+            ..Tally::default()
+        };
+        assert_eq!(
+            exit_code(&Outcome::Partial, &report(0, tally), &[ErrorKind::Timeout]),
+            30
+        );
     }
 
     #[test]
     fn stopped_is_130() {
         let outcome = Outcome::Aborted(Abort::User);
-        let tally = Tally { differs: 1, ..Tally::default() };
+        let tally = Tally {
+            differs: 1,
+            ..Tally::default()
+        };
         assert_eq!(exit_code(&outcome, &report(0, tally), &[]), 130);
     }
 

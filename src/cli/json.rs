@@ -116,8 +116,14 @@ impl Path {
     /// Makes the pair from a path's bytes.
     pub fn new(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
-            Ok(text) => Self { path: text.to_owned(), path_b64: None },
-            Err(_) => Self { path: shown(bytes), path_b64: Some(base64(bytes)) },
+            Ok(text) => Self {
+                path: text.to_owned(),
+                path_b64: None,
+            },
+            Err(_) => Self {
+                path: shown(bytes),
+                path_b64: Some(base64(bytes)),
+            },
         }
     }
 }
@@ -135,7 +141,12 @@ impl Line {
             Action::Keep => return None,
         };
         let path = Path::new(&step.path);
-        Some(Self::Step { path, action, reason: step.reason, bytes: step.bytes })
+        Some(Self::Step {
+            path,
+            action,
+            reason: step.reason,
+            bytes: step.bytes,
+        })
     }
 
     /// Makes the line that says how far a job is.
@@ -160,7 +171,10 @@ impl Line {
     pub fn row(row: &Row) -> Self {
         let (mut algorithm, mut digest, mut when, mut why) = (None, None, None, None);
         match &row.verdict {
-            Verdict::Verified { digest: value, when: taken } => {
+            Verdict::Verified {
+                digest: value,
+                when: taken,
+            } => {
                 algorithm = Some(value.algorithm().name());
                 digest = Some(value.to_string());
                 when = Some(*taken);
@@ -170,12 +184,21 @@ impl Line {
                 digest = Some(here.to_string());
                 why = Some(format!("the destination holds {there}"));
             }
-            Verdict::Unverified(text) | Verdict::Skipped(text) => why = Some(shown(text.as_bytes())),
+            Verdict::Unverified(text) | Verdict::Skipped(text) => {
+                why = Some(shown(text.as_bytes()))
+            }
             Verdict::Failed(error) => why = Some(error.to_string()),
             Verdict::SizeOnly | Verdict::SourceChanged | Verdict::Vanished => {}
         }
         let path = Path::new(&row.path);
-        Self::Row { path, verdict: row.verdict.name(), algorithm, digest, when, why }
+        Self::Row {
+            path,
+            verdict: row.verdict.name(),
+            algorithm,
+            digest,
+            when,
+            why,
+        }
     }
 
     /// Makes the line of an error.
@@ -237,7 +260,9 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte))
+        let group = chunk
+            .iter()
+            .fold(0u32, |group, byte| group << 8 | u32::from(*byte))
             << (8 * (3 - chunk.len()));
         for i in 0..4 {
             if i <= chunk.len() {
@@ -285,7 +310,10 @@ mod tests {
             verdict: Verdict::SizeOnly,
         };
         let text = Line::row(&row).to_text();
-        assert!(!text.chars().any(|c| c.is_control() || c == '\u{202e}'), "{text}");
+        assert!(
+            !text.chars().any(|c| c.is_control() || c == '\u{202e}'),
+            "{text}"
+        );
         assert_eq!(parsed(&Line::row(&row))["path"], name);
     }
 
@@ -317,7 +345,10 @@ mod tests {
             path: b"x".to_vec(),
             action: Action::Create,
             bytes: 1,
-            verdict: Verdict::Verified { digest, when: When::InFlight },
+            verdict: Verdict::Verified {
+                digest,
+                when: When::InFlight,
+            },
         };
         assert_eq!(
             Line::row(&row).to_text(),
@@ -333,8 +364,22 @@ mod tests {
         let line = Line::summary(&Outcome::Completed, &Report::default()).to_text();
         let mut at = 0;
         for field in [
-            "type", "outcome", "method", "route", "why", "files", "bytes", "wire_bytes", "seconds",
-            "connect_seconds", "goodput", "verified", "differs", "failed", "skipped", "vanished",
+            "type",
+            "outcome",
+            "method",
+            "route",
+            "why",
+            "files",
+            "bytes",
+            "wire_bytes",
+            "seconds",
+            "connect_seconds",
+            "goodput",
+            "verified",
+            "differs",
+            "failed",
+            "skipped",
+            "vanished",
             "deleted",
         ] {
             let found = line[at..].find(&format!("\"{field}\":"));

@@ -1,6 +1,71 @@
 //! The command line: one file a command.
+//!
+//! [`args`] and [`options`] have the words, [`out`] the streams, [`drive`] the loop that follows a
+//! job, [`exit`] the exit statuses, [`json`] the lines for other programs.
 
-/// Runs the program with these arguments and returns its exit status.
-pub fn main() -> std::process::ExitCode {
-    todo!()
+mod args;
+mod ask;
+mod copy;
+mod dirs;
+mod drive;
+mod exit;
+mod json;
+mod options;
+mod out;
+mod rows;
+mod signals;
+mod window;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use clap::error::ErrorKind as Usage;
+
+use crate::model::untrusted::shown;
+use args::{Cli, Command, OutputArgs};
+use out::Out;
+
+pub use window::Window;
+
+/// Runs the program with the arguments of the process; `window` opens the window where the
+/// program was built with one.
+pub fn main(window: Option<Window>) -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(explain(&error)),
+    };
+    ExitCode::from(dispatch(cli, window))
+}
+
+fn dispatch(cli: Cli, window: Option<Window>) -> u8 {
+    let output = match &cli.command {
+        Some(Command::Copy(args)) => args.output,
+        _ => OutputArgs::default(),
+    };
+    let out = Out::new(output);
+    let result = match &cli.command {
+        None => window::open(window, &cli.paths, &out),
+        Some(Command::Copy(args)) => copy::run(args, &out),
+    };
+    let code = result.unwrap_or_else(|error| {
+        out.clear();
+        out.error(&error);
+        exit::of_error(&error)
+    });
+    out.flush();
+    code
+}
+
+/// Prints help, version or what is wrong with the arguments, and returns the exit status.
+fn explain(error: &clap::Error) -> u8 {
+    if matches!(error.kind(), Usage::DisplayHelp | Usage::DisplayVersion) {
+        // A reader that has gone needs no help.
+        let _ = error.print();
+        return exit::COMPLETED;
+    }
+    // Arguments may be names from anywhere, for example by a shell's `*`.
+    for line in error.render().to_string().lines() {
+        eprintln!("{}", shown(line.as_bytes()));
+    }
+    exit::USAGE
 }

@@ -95,7 +95,12 @@ pub struct TransferArgs {
     ssh_options: Vec<String>,
 
     /// An ssh configuration file instead of yours
-    #[arg(long, value_name = "FILE", env = "TRANSLOAD_SSH_CONFIG", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TRANSLOAD_SSH_CONFIG",
+        hide_env_values = true
+    )]
     ssh_config: Option<PathBuf>,
 }
 
@@ -189,7 +194,8 @@ fn switch(value: &mut bool, on: bool, off: bool) {
 
 /// Reads a word that clap has checked already.
 fn word<T: FromStr<Err = String>>(text: &str) -> Result<T> {
-    text.parse().map_err(|why| Error::new(ErrorKind::Config, "read the options", why))
+    text.parse()
+        .map_err(|why| Error::new(ErrorKind::Config, "read the options", why))
 }
 
 /// Returns an absolute path as text; an empty one takes the setting away.
@@ -230,7 +236,7 @@ struct Limit(Option<Rate>);
 impl FromStr for Limit {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
         match text {
             "none" | "0" => Ok(Self(None)),
             _ => text.parse().map(|rate| Self(Some(rate))),
@@ -250,21 +256,27 @@ impl RuleArgs {
             RuleVerb::Exclude,
             "Leave out what matches; the first rule that matches wins",
         ),
-        ("include", RuleVerb::Include, "Keep what matches, before a later --exclude"),
+        (
+            "include",
+            RuleVerb::Include,
+            "Keep what matches, before a later --exclude",
+        ),
     ];
 }
 
 impl Args for RuleArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
-        Self::VERBS.iter().fold(command, |command, (name, _, help)| {
-            command.arg(
-                Arg::new(*name)
-                    .long(*name)
-                    .value_name("PATTERN")
-                    .action(ArgAction::Append)
-                    .help(*help),
-            )
-        })
+        Self::VERBS
+            .iter()
+            .fold(command, |command, (name, _, help)| {
+                command.arg(
+                    Arg::new(*name)
+                        .long(*name)
+                        .value_name("PATTERN")
+                        .action(ArgAction::Append)
+                        .help(*help),
+                )
+            })
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -273,18 +285,24 @@ impl Args for RuleArgs {
 }
 
 impl FromArgMatches for RuleArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
         let mut rules = Vec::new();
         for (name, verb, _) in Self::VERBS {
             let places = matches.indices_of(name).into_iter().flatten();
             let patterns = matches.get_many::<String>(name).into_iter().flatten();
-            rules.extend(places.zip(patterns.map(move |p| Rule { verb, pattern: p.clone() })));
+            rules.extend(places.zip(patterns.map(move |p| Rule {
+                verb,
+                pattern: p.clone(),
+            })));
         }
         rules.sort_by_key(|(place, _)| *place);
         Ok(Self(rules.into_iter().map(|(_, rule)| rule).collect()))
     }
 
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+    fn update_from_arg_matches(
+        &mut self,
+        matches: &ArgMatches,
+    ) -> std::result::Result<(), clap::Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
@@ -300,7 +318,9 @@ mod tests {
     fn settings(args: &[&str]) -> Result<Settings> {
         let words = ["transload", "copy"].iter().chain(args).chain(&["a", "b"]);
         let cli = Cli::try_parse_from(words).expect("the words are options of copy");
-        let Some(Command::Copy(copy)) = cli.command else { panic!("no copy") };
+        let Some(Command::Copy(copy)) = cli.command else {
+            panic!("no copy")
+        };
         let mut settings = Settings::default();
         copy.transfer.apply(&mut settings)?;
         Ok(settings)
@@ -313,11 +333,17 @@ mod tests {
 
     #[test]
     fn rules_keep_the_order_in_which_they_were_given() {
-        let rules = settings(&["--exclude", "a", "--include", "b", "--exclude", "c"]).unwrap().rules;
+        let rules = settings(&["--exclude", "a", "--include", "b", "--exclude", "c"])
+            .unwrap()
+            .rules;
         let words: Vec<_> = rules.iter().map(|r| (r.verb, r.pattern.as_str())).collect();
         assert_eq!(
             words,
-            [(RuleVerb::Exclude, "a"), (RuleVerb::Include, "b"), (RuleVerb::Exclude, "c")]
+            [
+                (RuleVerb::Exclude, "a"),
+                (RuleVerb::Include, "b"),
+                (RuleVerb::Exclude, "c")
+            ]
         );
     }
 
@@ -331,9 +357,22 @@ mod tests {
     #[test]
     fn each_option_changes_its_setting() {
         let s = settings(&[
-            "--verify", "blake3", "--read-back", "--conflict", "skip", "--limit", "20M",
-            "--contents", "--no-times", "--no-perms", "--no-links", "--no-durable", "--encrypt",
-            "always", "--ssh-option", "Compression=no",
+            "--verify",
+            "blake3",
+            "--read-back",
+            "--conflict",
+            "skip",
+            "--limit",
+            "20M",
+            "--contents",
+            "--no-times",
+            "--no-perms",
+            "--no-links",
+            "--no-durable",
+            "--encrypt",
+            "always",
+            "--ssh-option",
+            "Compression=no",
         ])
         .unwrap();
         assert_eq!(s.verify, Algorithm::Blake3);
@@ -354,7 +393,12 @@ mod tests {
 
     #[test]
     fn a_method_option_needs_a_name_that_a_method_has_and_a_value() {
-        assert!(settings(&["-O", "nonsense"]).unwrap_err().to_string().contains("equals sign"));
+        assert!(
+            settings(&["-O", "nonsense"])
+                .unwrap_err()
+                .to_string()
+                .contains("equals sign")
+        );
         assert!(settings(&["-O", "no-such-thing=1"]).is_err());
     }
 }

@@ -62,7 +62,10 @@ mod tests {
 
     #[test]
     fn the_mask_of_ignored_signals_is_read() {
-        assert_eq!(sig_ign("Name:\tx\nSigIgn:\t0000000000001001\nSigCgt:\t1\n"), 0x1001);
+        assert_eq!(
+            sig_ign("Name:\tx\nSigIgn:\t0000000000001001\nSigCgt:\t1\n"),
+            0x1001
+        );
         assert_eq!(sig_ign(""), 0);
     }
 }

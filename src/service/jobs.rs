@@ -1,4 +1,4 @@
-//! Makes jobs from what a person typed or dropped: ids, titles, absolute places, and the checks
+//! Makes jobs from what a person typed or dropped: ids, absolute places, and the checks
 //! that need no connection.
 
 use std::ffi::OsStr;
@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::job::JobId;
 use crate::model::location::Location;
-use crate::model::untrusted::shown;
 
 /// Returns a new random id.
 ///
@@ -16,34 +15,14 @@ use crate::model::untrusted::shown;
 /// `Io` when the system has no random bytes.
 pub fn new_id() -> Result<JobId> {
     let mut id = [0; 16];
-    getrandom::fill(&mut id)
-        .map_err(|e| Error::new(ErrorKind::Io, "get random bytes from the system", e.to_string()))?;
+    getrandom::fill(&mut id).map_err(|e| {
+        Error::new(
+            ErrorKind::Io,
+            "get random bytes from the system",
+            e.to_string(),
+        )
+    })?;
     Ok(JobId(id))
-}
-
-/// Returns what a list shows of a job, for example `Pictures and 2 more → nas`.
-pub fn title(sources: &[Location], destination: &Location) -> String {
-    let first = sources.first().map(short_name).unwrap_or_default();
-    let more = match sources.len() {
-        0 | 1 => String::new(),
-        n => format!(" and {} more", n - 1),
-    };
-    let from = sources.first().and_then(Location::host).map(|h| shown(h.name.as_bytes()));
-    let to = destination.host().map(|h| shown(h.name.as_bytes()));
-    match (from, to) {
-        (_, Some(to)) => format!("{first}{more} → {to}"),
-        (Some(from), None) => format!("{from}: {first}{more} → {}", short_name(destination)),
-        (None, None) => format!("{first}{more} → {}", short_name(destination)),
-    }
-}
-
-/// Returns the last name of a place's path, escaped.
-fn short_name(place: &Location) -> String {
-    let path = place.path();
-    match path.split(|b| *b == b'/').rfind(|part| !part.is_empty()) {
-        Some(name) => shown(name),
-        None => shown(path),
-    }
 }
 
 /// Reads a place and makes a local one absolute, so that it means the same after a restart in
@@ -94,7 +73,9 @@ fn absolute(path: Vec<u8>) -> Result<Vec<u8>> {
 
 /// Returns the path of a local place, with `~/` replaced by the home folder.
 pub fn local_path(place: &Location) -> Option<PathBuf> {
-    let Location::Local(path) = place else { return None };
+    let Location::Local(path) = place else {
+        return None;
+    };
     let home_rest = path.strip_prefix(b"~/").or((path == b"~").then_some(b""));
     match (home_rest, std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Some(PathBuf::from(home).join(OsStr::from_bytes(rest))),
@@ -109,8 +90,9 @@ pub fn local_path(place: &Location) -> Option<PathBuf> {
 pub fn check_sides(sources: &[Location], destination: &Location) -> Result<()> {
     let doing = "prepare the transfer";
     if sources.is_empty() {
-        return Err(Error::new(ErrorKind::Config, doing, "there is no source")
-            .hint("say what to move"));
+        return Err(
+            Error::new(ErrorKind::Config, doing, "there is no source").hint("say what to move")
+        );
     }
     if destination.is_local() {
         return Ok(());
@@ -137,18 +119,14 @@ mod tests {
     }
 
     fn ssh(path: &str) -> Location {
-        let host = Host { name: "nas".to_owned(), ..Host::default() };
-        Location::Ssh { host, path: path.as_bytes().to_vec() }
-    }
-
-    #[test]
-    fn titles_say_what_goes_where() {
-        let pictures = local("/home/me/Pictures/");
-        assert_eq!(title(std::slice::from_ref(&pictures), &ssh("/v")), "Pictures → nas");
-        let three = [pictures, local("/a"), local("/b")];
-        assert_eq!(title(&three, &ssh("")), "Pictures and 2 more → nas");
-        assert_eq!(title(&[ssh("/var/log")], &local("/tmp/x")), "nas: log → x");
-        assert_eq!(title(&[local("/")], &local("/mnt/a\nb")), "/ → a\\nb");
+        let host = Host {
+            name: "nas".to_owned(),
+            ..Host::default()
+        };
+        Location::Ssh {
+            host,
+            path: path.as_bytes().to_vec(),
+        }
     }
 
     #[test]
@@ -157,7 +135,13 @@ mod tests {
         let below = |rest: &str| [&here[..], b"/", rest.as_bytes()].concat();
         assert_eq!(absolute(b"a/".to_vec()).unwrap(), below("a/"));
         assert_eq!(absolute(b"././/a:b".to_vec()).unwrap(), below("a:b"));
-        assert_eq!(absolute(b".".to_vec()).unwrap(), std::fs::canonicalize(".").unwrap().into_os_string().into_vec());
+        assert_eq!(
+            absolute(b".".to_vec()).unwrap(),
+            std::fs::canonicalize(".")
+                .unwrap()
+                .into_os_string()
+                .into_vec()
+        );
         for same in ["/x/y/", "~/x", "~"] {
             assert_eq!(absolute(same.as_bytes().to_vec()).unwrap(), same.as_bytes());
         }
@@ -170,6 +154,9 @@ mod tests {
         let both = check_sides(&[local("/a"), ssh("a")], &ssh("b")).unwrap_err();
         assert_eq!(both.kind, ErrorKind::Unsupported);
         assert!(both.hint.is_some());
-        assert_eq!(check_sides(&[], &local("/b")).unwrap_err().kind, ErrorKind::Config);
+        assert_eq!(
+            check_sides(&[], &local("/b")).unwrap_err().kind,
+            ErrorKind::Config
+        );
     }
 }

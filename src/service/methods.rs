@@ -44,8 +44,16 @@ pub fn check_option(choice: &MethodChoice, name: &str, value: &str) -> Result<()
             MethodChoice::Named(id) => id == method.id,
         })
         .collect();
-    let Some(spec) = methods.iter().flat_map(|m| m.options).find(|spec| spec.name == name) else {
-        let known: Vec<&str> = methods.iter().flat_map(|m| m.options).map(|s| s.name).collect();
+    let Some(spec) = methods
+        .iter()
+        .flat_map(|m| m.options)
+        .find(|spec| spec.name == name)
+    else {
+        let known: Vec<&str> = methods
+            .iter()
+            .flat_map(|m| m.options)
+            .map(|s| s.name)
+            .collect();
         let hint = if known.is_empty() {
             "this method has no options of its own".to_owned()
         } else {
@@ -55,13 +63,17 @@ pub fn check_option(choice: &MethodChoice, name: &str, value: &str) -> Result<()
             MethodChoice::Auto => "no method has an option of that name".to_owned(),
             MethodChoice::Named(id) => format!("{id} has no option of that name"),
         };
-        return Err(Error::new(ErrorKind::Config, doing, cause).at(name).hint(hint));
+        return Err(Error::new(ErrorKind::Config, doing, cause)
+            .at(name)
+            .hint(hint));
     };
     match wrong_value(spec.kind, value) {
         None => Ok(()),
         Some(hint) => {
             let cause = format!("'{value}' is not a value for it");
-            Err(Error::new(ErrorKind::Config, doing, cause).at(name).hint(hint))
+            Err(Error::new(ErrorKind::Config, doing, cause)
+                .at(name)
+                .hint(hint))
         }
     }
 }
@@ -69,14 +81,16 @@ pub fn check_option(choice: &MethodChoice, name: &str, value: &str) -> Result<()
 /// Returns what to write instead of a value that does not fit.
 fn wrong_value(kind: OptionType, value: &str) -> Option<String> {
     match kind {
-        OptionType::Flag => (!matches!(value, "true" | "false"))
-            .then(|| "write true or false".to_owned()),
+        OptionType::Flag => {
+            (!matches!(value, "true" | "false")).then(|| "write true or false".to_owned())
+        }
         OptionType::Number { min, max } => {
             let fits = value.parse::<u64>().is_ok_and(|n| (min..=max).contains(&n));
             (!fits).then(|| format!("write a whole number from {min} to {max}"))
         }
-        OptionType::Choice(words) => (!words.contains(&value))
-            .then(|| format!("write one of {}", words.join(", "))),
+        OptionType::Choice(words) => {
+            (!words.contains(&value)).then(|| format!("write one of {}", words.join(", ")))
+        }
         OptionType::Text => None,
     }
 }
@@ -90,7 +104,10 @@ mod tests {
         let number = OptionType::Number { min: 1, max: 64 };
         assert_eq!(wrong_value(number, "4"), None);
         for bad in ["0", "65", "-1", "x", ""] {
-            assert!(wrong_value(number, bad).unwrap().contains("1 to 64"), "{bad}");
+            assert!(
+                wrong_value(number, bad).unwrap().contains("1 to 64"),
+                "{bad}"
+            );
         }
         assert_eq!(wrong_value(OptionType::Flag, "true"), None);
         assert!(wrong_value(OptionType::Flag, "yes").is_some());

@@ -1,0 +1,195 @@
+//! `transload copy`: a job from what was typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::cli::args::{CopyArgs, JobArgs, OutputArgs};
+use crate::cli::ask;
+use crate::cli::dirs::Dirs;
+use crate::cli::drive::{Driver, Task};
+use crate::cli::out::Out;
+use crate::model::entry::Action;
+use crate::model::error::{Error, ErrorKind, Result};
+use crate::model::job::{Consent, JobSpec};
+use crate::model::location::Location;
+use crate::model::profile::{MethodChoice, ProfileId, Settings};
+use crate::model::verdict::{Row, Verdict};
+use crate::present::text;
+use crate::service::jobs;
+
+/// Copies and returns the exit status.
+///
+/// # Errors
+/// What keeps the copy from being begun.
+pub fn run(args: &CopyArgs, out: &Out) -> Result<u8> {
+    let (sources, destination) = places(&args.places, args.transfer.port)?;
+    let mut settings = Settings::default();
+    args.transfer.apply(&mut settings)?;
+    check_save_list(&args.job, &settings)?;
+    let dirs = Dirs::find()?;
+    let order = Order {
+        title: None,
+        profile: None,
+        sources,
+        destination,
+        settings,
+    };
+    let driver = Driver::start(dirs.history(), out)?;
+    order.run(&args.job, &args.output, &driver, out, &dirs)
+}
+
+/// What is to be moved, before it is a job.
+pub struct Order {
+    /// What the list shows; made from the places if missing.
+    pub title: Option<String>,
+    /// The profile it comes from.
+    pub profile: Option<ProfileId>,
+    /// What to move.
+    pub sources: Vec<Location>,
+    /// Where to.
+    pub destination: Location,
+    /// How.
+    pub settings: Settings,
+}
+
+impl Order {
+    /// Makes the job, going on with one that was cut off, runs it, and returns the exit status.
+    ///
+    /// # Errors
+    /// What keeps it from being begun.
+    pub fn run(
+        self,
+        job: &JobArgs,
+        output: &OutputArgs,
+        driver: &Driver<'_>,
+        out: &Out,
+        dirs: &Dirs,
+    ) -> Result<u8> {
+        let Self {
+            title,
+            profile,
+            sources,
+            destination,
+            settings,
+        } = self;
+        jobs::check_sides(&sources, &destination)?;
+        check_save_list(job, &settings)?;
+        let (sources, missing) = split_missing(sources)?;
+        let by_hand = settings.method == MethodChoice::Named("tcp".to_owned());
+        let spec = JobSpec {
+            id: jobs::new_id()?,
+            title: title.unwrap_or_else(|| text::title(&sources, &destination)),
+            profile,
+            sources,
+            destination,
+            settings,
+            dry_run: job.dry_run,
+            attended: !job.yes && !output.json && ask::somebody_is_there(),
+            consent: Consent {
+                upload_agent: job.upload_agent || job.yes,
+                // Whoever names raw TCP knows that it is plain.
+                plain_tcp: job.yes || by_hand,
+            },
+            resume: false,
+        };
+        driver.run(Task {
+            spec,
+            missing,
+            save_list: job.save_list.clone(),
+        })
+    }
+}
+
+/// Reads sources and destination; a port given apart belongs to the hosts that have none.
+fn places(words: &[OsString], port: Option<u16>) -> Result<(Vec<Location>, Location)> {
+    let mut places = words
+        .iter()
+        .map(|word| jobs::place(word))
+        .collect::<Result<Vec<Location>>>()?;
+    if let Some(port) = port {
+        set_port(&mut places, port)?;
+    }
+    let destination = places.pop().ok_or_else(|| {
+        Error::new(
+            ErrorKind::Config,
+            "read the command",
+            "source and destination are missing",
+        )
+    })?;
+    Ok((places, destination))
+}
+
+/// Sets the ssh port of places that have none.
+///
+/// # Errors
+/// `Config` when no place is reached by ssh.
+pub fn set_port(places: &mut [Location], port: u16) -> Result<()> {
+    let mut used = false;
+    for place in places {
+        if let Location::Ssh { host, .. } = place {
+            host.port.get_or_insert(port);
+            used = true;
+        }
+    }
+    if used {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Config,
+        "read --port",
+        "no place is reached by ssh",
+    )
+    .hint("write the port of other servers into the address, for example ftp://host:2121/"))
+}
+
+fn check_save_list(job: &JobArgs, settings: &Settings) -> Result<()> {
+    if job.save_list.is_some() && !settings.verify.hashes() {
+        let cause = format!("--verify {} takes no digests", settings.verify.name());
+        return Err(Error::new(ErrorKind::Config, "read --save-list", cause)
+            .hint("choose --verify md5, sha256, blake3 or xxh3"));
+    }
+    Ok(())
+}
+
+/// Takes out the local sources that do not exist, each with the row that says so.
+///
+/// # Errors
+/// `NotFound` when none is left.
+fn split_missing(sources: Vec<Location>) -> Result<(Vec<Location>, Vec<Row>)> {
+    let mut missing = Vec::new();
+    let mut last = None;
+    let there = sources
+        .into_iter()
+        .filter(|source| {
+            let Some(path) = jobs::local_path(source) else {
+                return true;
+            };
+            let Err(cause) = path.symlink_metadata() else {
+                return true;
+            };
+            let error = Error::io("find the source", &cause).at(&*path);
+            missing.push(missing_row(&path, error.clone()));
+            last = Some(error);
+            false
+        })
+        .collect::<Vec<_>>();
+    match last {
+        Some(error) if there.is_empty() && missing.len() == 1 => Err(error),
+        Some(error) if there.is_empty() => Err(error.hint(format!(
+            "none of the {} sources can be found; check how they are spelt",
+            missing.len()
+        ))),
+        _ => Ok((there, missing)),
+    }
+}
+
+fn missing_row(path: &PathBuf, error: Error) -> Row {
+    use std::os::unix::ffi::OsStrExt as _;
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    Row {
+        path: name.as_bytes().to_vec(),
+        action: Action::Skip,
+        bytes: 0,
+        verdict: Verdict::Failed(error),
+    }
+}
