@@ -111,6 +111,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("xxhash_rust", &["verify"]),
     ("clap", &["cli"]),
     ("indicatif", &["cli"]),
+    ("signal_hook", &["cli"]),
     ("directories", &["store"]),
     ("rusqlite", &["store"]),
     ("toml_edit", &["store"]),

@@ -13,8 +13,11 @@ impl Dirs {
         if let Some(home) = std::env::var_os("TRANSLOAD_HOME").filter(|home| !home.is_empty()) {
             return Ok(Self(PathBuf::from(home).join("state")));
         }
-        directories::ProjectDirs::from("", "", "transload")
-            .and_then(|dirs| dirs.state_dir().map(|dir| Self(dir.to_owned())))
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let state = set("XDG_STATE_HOME").map(PathBuf::from);
+        state
+            .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/state")))
+            .map(|state| Self(state.join("transload")))
             .ok_or_else(|| {
                 Error::new(
                     ErrorKind::Config,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::digest::Digest;
 use crate::model::error::{Error, Result};
+use crate::service::jobs;
 use crate::verify::manifest;
 
 /// Writes a list that `md5sum -c` and its kin read; it has its name only when it is complete.
@@ -22,7 +23,7 @@ impl ListWriter {
     /// When the folder cannot be written to.
     pub fn create(path: &Path) -> Result<Self> {
         let mut part = path.as_os_str().to_owned();
-        part.push(format!(".{}.part", std::process::id()));
+        part.push(format!(".{}.part", jobs::new_id()?));
         let part = PathBuf::from(part);
         let file = OpenOptions::new()
             .write(true)
