@@ -8,6 +8,7 @@ use crate::cli::ask;
 use crate::cli::dirs::Dirs;
 use crate::cli::drive::{Driver, Task};
 use crate::cli::out::Out;
+use crate::engine::new_job_id;
 use crate::model::entry::Action;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::job::{Consent, JobSpec};
@@ -26,7 +27,7 @@ pub fn run(args: &CopyArgs, out: &Out) -> Result<u8> {
     let mut settings = Settings::default();
     args.transfer.apply(&mut settings)?;
     check_save_list(&args.job, &settings)?;
-    let dirs = Dirs::find()?;
+    let dirs = Dirs::open()?;
     let order = Order {
         title: None,
         profile: None,
@@ -34,7 +35,7 @@ pub fn run(args: &CopyArgs, out: &Out) -> Result<u8> {
         destination,
         settings,
     };
-    let driver = Driver::start(dirs.history(), out)?;
+    let driver = Driver::start(&dirs, out)?;
     order.run(&args.job, &args.output, &driver, out, &dirs)
 }
 
@@ -77,7 +78,7 @@ impl Order {
         let (sources, missing) = split_missing(sources)?;
         let by_hand = settings.method == MethodChoice::Named("tcp".to_owned());
         let spec = JobSpec {
-            id: jobs::new_id()?,
+            id: new_job_id()?,
             title: title.unwrap_or_else(|| text::title(&sources, &destination)),
             profile,
             sources,

@@ -9,7 +9,7 @@ pub struct Dirs(PathBuf);
 
 impl Dirs {
     /// Finds the folders.
-    pub fn find() -> Result<Self> {
+    pub fn open() -> Result<Self> {
         if let Some(home) = std::env::var_os("TRANSLOAD_HOME").filter(|home| !home.is_empty()) {
             return Ok(Self(PathBuf::from(home).join("state")));
         }
@@ -29,7 +29,12 @@ impl Dirs {
     }
 
     /// Returns the path of the database.
-    pub fn history(&self) -> PathBuf {
+    pub fn database(&self) -> PathBuf {
         self.0.join("history.sqlite")
+    }
+
+    /// Returns why nothing can be kept.
+    pub fn read_only(&self) -> Option<&Error> {
+        None
     }
 }

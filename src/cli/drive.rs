@@ -7,19 +7,21 @@ use std::sync::mpsc::{Receiver, TryRecvError, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::cli::ask::Asking;
+use crate::cli::dirs::Dirs;
 use crate::cli::exit;
 use crate::cli::json::Line;
 use crate::cli::out::Out;
-use crate::cli::rows::RowReader;
+use crate::cli::rows::{self, Follower};
 use crate::cli::signals::Stop;
-use crate::engine::{Command, Engine, EngineConfig, JobView};
+use crate::engine::memory::Memory;
+use crate::engine::{Command, Engine, EngineConfig, JobView, RowFilter};
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::event::{Event, EventKind};
 use crate::model::job::JobSpec;
-use crate::model::outcome::{Outcome, Report};
+use crate::model::outcome::{Abort, Outcome, Report};
 use crate::model::progress::RunState;
 use crate::model::untrusted::shown;
-use crate::model::verdict::Row;
+use crate::model::verdict::{Row, Verdict};
 use crate::present::{text, units};
 use crate::service::check_list::ListWriter;
 
@@ -49,23 +51,29 @@ pub struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    /// Starts the engine.
+    /// Starts the engine. Where nothing can be kept, the history lives as long as the program.
     ///
     /// # Errors
     /// When the database cannot be opened.
-    pub fn start(database: PathBuf, out: &'a Out) -> Result<Self> {
+    pub fn start(dirs: &Dirs, out: &'a Out) -> Result<Self> {
         let stop = Stop::listen()?;
         // One is enough: it only says that there is something to look at.
         let (wake, woken) = sync_channel(1);
         let waker = Arc::new(move || match wake.try_send(()) {
             Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
         });
-        let engine = Engine::start(EngineConfig {
-            database,
+        let config = EngineConfig {
             parallel: 1,
-            per_host: 1,
             waker,
-        })?;
+            ..EngineConfig::new(dirs.database())
+        };
+        let engine = match dirs.read_only() {
+            None => Engine::start(config)?,
+            Some(error) => {
+                out.note(&format!("No history of this run is kept. {error}"));
+                Engine::start_with(config, Box::new(Memory::default()))?
+            }
+        };
         Ok(Self {
             engine,
             woken,
@@ -84,17 +92,24 @@ impl<'a> Driver<'a> {
     /// # Errors
     /// When the list of digests cannot be written, or no question can be asked.
     pub fn run(&self, task: Task) -> Result<u8> {
-        let list = task
-            .save_list
-            .as_deref()
-            .map(ListWriter::create)
-            .transpose()?;
+        let Task {
+            spec,
+            missing,
+            save_list,
+        } = task;
+        let list = save_list.as_deref().map(ListWriter::create).transpose()?;
+        let follower = match self.out.verbose() && !spec.dry_run {
+            true => Some(Follower::new(&self.engine, spec.id, spec.resume)?),
+            false => None,
+        };
         let events = self.engine.events();
         let mut run = Run {
             driver: self,
             out: self.out,
-            rows: RowReader::new(&self.engine, &self.woken, &task.spec, list),
-            spec: task.spec,
+            spec,
+            missing,
+            list,
+            follower,
             errors: Vec::new(),
             told: HashSet::new(),
             asking: None,
@@ -102,13 +117,11 @@ impl<'a> Driver<'a> {
             next_json: Instant::now() + JSON_EVERY,
             next_line: Instant::now() + LINE_EVERY,
         };
-        for row in &task.missing {
-            run.tell_missing(row);
-        }
+        run.tell_missing();
         self.engine
             .send(Command::Submit(Box::new(run.spec.clone())));
         let (outcome, report) = run.until_finished(&events)?;
-        run.finish(outcome, report, task.missing.len() as u64)
+        run.finish(outcome, report)
     }
 }
 
@@ -123,7 +136,9 @@ struct Run<'a> {
     driver: &'a Driver<'a>,
     out: &'a Out,
     spec: JobSpec,
-    rows: RowReader<'a>,
+    missing: Vec<Row>,
+    list: Option<ListWriter>,
+    follower: Option<Follower<'a>>,
     errors: Vec<ErrorKind>,
     /// Errors that people have seen already.
     told: HashSet<String>,
@@ -134,11 +149,13 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn tell_missing(&mut self, row: &Row) {
-        if let crate::model::verdict::Verdict::Failed(error) = &row.verdict {
-            self.tell(error);
+    fn tell_missing(&mut self) {
+        for row in std::mem::take(&mut self.missing) {
+            if let Verdict::Failed(error) = &row.verdict {
+                self.tell(error);
+            }
+            self.missing.push(row);
         }
-        self.out.emit(|| Line::row(row));
     }
 
     fn tell(&mut self, error: &Error) {
@@ -166,7 +183,9 @@ impl Run<'_> {
             self.stop_if_asked();
             self.poll_answer()?;
             self.show_progress();
-            self.rows.read_some(self.out)?;
+            if let Some(follower) = &mut self.follower {
+                follower.name_some(self.out);
+            }
             self.out.flush();
         }
     }
@@ -241,35 +260,70 @@ impl Run<'_> {
         }
     }
 
-    /// Tells the end; `missing` sources were found before the start.
-    fn finish(mut self, outcome: Outcome, mut report: Report, missing: u64) -> Result<u8> {
+    /// Tells the end.
+    fn finish(mut self, outcome: Outcome, mut report: Report) -> Result<u8> {
+        let missing = self.missing.len() as u64;
         report.tally.failed += missing;
         let outcome = match outcome {
             Outcome::Completed if missing > 0 => Outcome::Partial,
             outcome => outcome,
         };
         self.out.clear();
-        let quietly = self.out.is_closed();
-        if !quietly {
-            let mut told = std::mem::take(&mut self.told);
-            self.rows.read_rest(self.out, &mut told)?;
-        }
         let code = exit::exit_code(&outcome, &report, &self.errors);
-        if !quietly {
-            self.tell_end(&outcome, &report);
+        if self.out.is_closed() {
+            return Ok(code);
         }
+        if let Outcome::Refused(error) | Outcome::Failed(error) = &outcome
+            && !self.told.contains(&error.to_string())
+        {
+            self.tell(error);
+        }
+        self.tell_rows(&outcome)?;
+        self.tell_end(&outcome, &report);
         self.out.emit(|| Line::summary(&outcome, &report));
         self.out.flush();
         Ok(code)
     }
 
+    fn tell_rows(&mut self, outcome: &Outcome) -> Result<()> {
+        let (engine, job, out) = (&self.driver.engine, self.spec.id, self.out);
+        if self.spec.dry_run {
+            return rows::print_steps(engine, job, out);
+        }
+        if out.json() {
+            self.missing
+                .iter()
+                .for_each(|row| out.emit(|| Line::row(row)));
+            rows::each(engine, job, &RowFilter::default(), |row| {
+                out.emit(|| Line::row(row));
+                Ok(())
+            })?;
+        }
+        match &mut self.follower {
+            Some(follower) => follower.name_rest(out)?,
+            None => rows::name_bad(engine, job, out, &mut self.told)?,
+        }
+        match (self.list.take(), outcome) {
+            (Some(list), Outcome::Completed | Outcome::Partial) => {
+                rows::save_list(engine, job, list)
+            }
+            (Some(_), _) => {
+                out.note("The list of digests was not saved, since the job did not get to its end");
+                Ok(())
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
     fn tell_end(&self, outcome: &Outcome, report: &Report) {
         match outcome {
-            Outcome::Refused(error) | Outcome::Failed(error) => self.out.error(error),
-            Outcome::Aborted(_) => {
+            Outcome::Refused(_) | Outcome::Failed(_) => {}
+            Outcome::Aborted(why) => {
                 self.out.say(&text::outcome(outcome, report));
-                self.out
-                    .say("What arrived is kept. The same command again goes on where it stopped.");
+                if *why != Abort::Unanswered && !self.spec.dry_run {
+                    self.out
+                        .say("The same command again goes on where it stopped.");
+                }
             }
             Outcome::Completed if self.spec.dry_run => {
                 if let Some(totals) = self.view().and_then(|view| view.plan) {
@@ -280,10 +334,6 @@ impl Run<'_> {
             Outcome::Completed | Outcome::Partial => {
                 self.out.say(&text::outcome(outcome, report));
             }
-        }
-        if !report.method.is_empty() && self.out.verbose() {
-            self.out
-                .say(&format!("Method {}: {}", report.method, report.why));
         }
     }
 }

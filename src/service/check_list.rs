@@ -5,8 +5,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::model::digest::Digest;
-use crate::model::error::{Error, Result};
-use crate::service::jobs;
+use crate::model::error::{Error, ErrorKind, Result};
 use crate::verify::manifest;
 
 /// Writes a list that `md5sum -c` and its kin read; it has its name only when it is complete.
@@ -23,7 +22,7 @@ impl ListWriter {
     /// When the folder cannot be written to.
     pub fn create(path: &Path) -> Result<Self> {
         let mut part = path.as_os_str().to_owned();
-        part.push(format!(".{}.part", jobs::new_id()?));
+        part.push(format!(".{:08x}.part", random()?));
         let part = PathBuf::from(part);
         let file = OpenOptions::new()
             .write(true)
@@ -64,6 +63,16 @@ impl Drop for ListWriter {
         // After `finish` there is nothing of that name any more.
         let _ = std::fs::remove_file(&self.part);
     }
+}
+
+fn random() -> Result<u32> {
+    getrandom::u32().map_err(|e| {
+        Error::new(
+            ErrorKind::Io,
+            "get random bytes from the system",
+            e.to_string(),
+        )
+    })
 }
 
 fn failed(path: &Path, source: &std::io::Error) -> Error {

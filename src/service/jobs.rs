@@ -1,4 +1,4 @@
-//! Makes jobs from what a person typed or dropped: ids, absolute places, and the checks
+//! Makes jobs from what a person typed or dropped: absolute places, and the checks
 //! that need no connection.
 
 use std::ffi::OsStr;
@@ -6,24 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::model::error::{Error, ErrorKind, Result};
-use crate::model::job::JobId;
 use crate::model::location::Location;
-
-/// Returns a new random id.
-///
-/// # Errors
-/// `Io` when the system has no random bytes.
-pub fn new_id() -> Result<JobId> {
-    let mut id = [0; 16];
-    getrandom::fill(&mut id).map_err(|e| {
-        Error::new(
-            ErrorKind::Io,
-            "get random bytes from the system",
-            e.to_string(),
-        )
-    })?;
-    Ok(JobId(id))
-}
 
 /// Reads a place and makes a local one absolute, so that it means the same after a restart in
 /// another folder. Links are kept as they are; only a source that ends in `.` or `..` is resolved,
