@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -22,10 +22,10 @@ use crate::engine::runner::{self, FromRun, Line, Run, Story};
 use crate::engine::sink::Sink;
 use crate::engine::store::{Store, Told, Write};
 use crate::model::control::{Cancel, LimitCell, Pause};
-use crate::model::error::{Error, Result};
+use crate::model::error::Error;
 use crate::model::event::{Answer, Event, EventKind};
 use crate::model::job::{JobId, JobSpec};
-use crate::model::outcome::{Abort, Outcome, Report};
+use crate::model::outcome::Abort;
 use crate::model::progress::{Counters, RunState};
 
 /// How long a cancelled thread may take before the job is shown as over without it.
@@ -112,7 +112,7 @@ impl Control {
                     self.warn(i, error);
                 }
             }
-            Msg::Run(id, run, what) => self.from_run(id, run, what),
+            Msg::Run(id, run, what) => self.heard(id, run, what),
             Msg::Listen(listener) => self.listeners.push(listener),
             Msg::Shutdown => {
                 self.closing = true;
@@ -123,7 +123,7 @@ impl Control {
         }
     }
 
-    fn find(&self, id: JobId) -> Option<usize> {
+    pub(super) fn find(&self, id: JobId) -> Option<usize> {
         self.jobs.iter().position(|job| job.spec.id == id)
     }
 
@@ -307,7 +307,7 @@ impl Control {
     }
 
     /// Starts the thread of a job that is in the database as active.
-    fn launch(&mut self, i: usize) {
+    pub(super) fn launch(&mut self, i: usize) {
         let job = &mut self.jobs[i];
         let Some(cells) = &mut job.cells else { return };
         let (nudge, nudged) = crossbeam_channel::bounded(1);
@@ -345,7 +345,7 @@ impl Control {
         }
     }
 
-    fn from_run(&mut self, id: JobId, run: u64, what: FromRun) {
+    fn heard(&mut self, id: JobId, run: u64, what: FromRun) {
         let Some(i) = self.find(id) else { return };
         let job = &mut self.jobs[i];
         if job.orphan == Some(run) {
@@ -395,7 +395,7 @@ impl Control {
         self.board.say(job.spec.id, EventKind::Note(text));
     }
 
-    fn warn(&mut self, i: usize, error: Error) {
+    pub(super) fn warn(&mut self, i: usize, error: Error) {
         let job = &mut self.jobs[i];
         let text = match &error.hint {
             Some(hint) => format!("{error} ({hint})"),
@@ -453,78 +453,6 @@ impl Control {
                 let quiet = self.jobs[i].quiet();
                 self.step(i, if quiet { Input::Quiet } else { Input::Moving });
             }
-        }
-    }
-
-    /// Hands a job to the store, unless it has it already; one save at a time, the newest state.
-    fn save(&mut self, i: usize) {
-        let job = &mut self.jobs[i];
-        if !job.saving && job.version > job.saved {
-            job.saving = true;
-            self.store
-                .write(Write::Job(Box::new(job.record()), job.version));
-        }
-    }
-
-    fn saved(&mut self, id: JobId, version: u64, result: Result<()>) {
-        let Some(i) = self.find(id) else { return };
-        let job = &mut self.jobs[i];
-        job.saving = false;
-        if let Err(error) = result {
-            if job.saved == 0 {
-                return self.refuse(i, error);
-            }
-            // The bytes matter more than the book: the job goes on, and its owner is told.
-            self.warn(i, error);
-        }
-        self.jobs[i].saved = version;
-        while let Some((_, after)) = self.jobs[i].after.pop_front_if(|(of, _)| *of <= version) {
-            self.after(i, after);
-        }
-        self.save(i);
-    }
-
-    fn after(&mut self, i: usize, after: After) {
-        match after {
-            After::Show(state) => {
-                self.jobs[i].shown = state;
-                if state == RunState::Finished {
-                    self.board.touch();
-                } else {
-                    self.board
-                        .say(self.jobs[i].spec.id, EventKind::State(state));
-                }
-            }
-            After::Launch => self.launch(i),
-            After::Finish => {
-                if let Some(kind) = self.jobs[i].finished() {
-                    self.board.say(self.jobs[i].spec.id, kind);
-                }
-            }
-        }
-    }
-
-    /// Ends a job that could not be put into the queue on disk, before it did anything.
-    fn refuse(&mut self, i: usize, error: Error) {
-        let job = &mut self.jobs[i];
-        job.cells = None;
-        job.state = State::Finished;
-        job.shown = RunState::Finished;
-        job.after.clear();
-        job.version = job.saved;
-        job.end = Some((Outcome::Failed(error), Report::default()));
-        self.after(i, After::Finish);
-    }
-
-    /// Sends what was shown. Who left a full channel unread is cut off: a deaf listener holds up
-    /// nobody, and it can tell by its end.
-    fn tell_events(&mut self) {
-        for event in self.board.take_events() {
-            self.listeners
-                .retain(|listener| match listener.try_send(event.clone()) {
-                    Ok(()) => true,
-                    Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
-                });
         }
     }
 }

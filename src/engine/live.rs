@@ -203,10 +203,11 @@ impl Job {
 
     /// Adds a line to the log and returns its time, in seconds since the start.
     pub fn note(&mut self, text: String) -> f64 {
-        let at = self
-            .cells
-            .as_ref()
-            .map_or(0.0, |cells| cells.started.elapsed().as_secs_f64());
+        let at = match (&self.cells, &self.end) {
+            (Some(cells), _) => cells.started.elapsed().as_secs_f64(),
+            (None, Some((_, report))) => report.seconds,
+            (None, None) => 0.0,
+        };
         let log = Arc::make_mut(&mut self.log);
         if log.len() >= LOG_LINES {
             log.remove(0);

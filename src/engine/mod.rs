@@ -7,6 +7,7 @@ pub mod recover;
 
 mod board;
 mod control;
+mod durable;
 mod ending;
 mod job;
 mod live;

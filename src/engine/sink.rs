@@ -96,9 +96,8 @@ impl Rows for Sink {
             seen.all.add(row);
         }
         drop(seen);
-        // A copy of the right length; the caller keeps its buffer.
-        self.store
-            .rows(self.job, rows.drain(..).collect(), &self.cancel);
+        // The caller gets a new buffer as large as this one.
+        self.store.rows(self.job, rows.split_off(0), &self.cancel);
     }
 
     fn steps(&self, steps: &mut Vec<Step>) {
@@ -113,7 +112,6 @@ impl Rows for Sink {
             seen.conflicts.push(step.path.clone());
         }
         drop(seen);
-        self.store
-            .steps(self.job, steps.drain(..).collect(), &self.cancel);
+        self.store.steps(self.job, steps.split_off(0), &self.cancel);
     }
 }

@@ -358,3 +358,7 @@ fn arrived(row: &Row) -> bool {
         Verdict::Verified { .. } | Verdict::SizeOnly | Verdict::Unverified(_)
     )
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;
