@@ -55,7 +55,8 @@ pub trait Session: Send {
     /// # Errors
     /// What ended it; single items that cannot be read are rows instead.
     fn plan(&mut self, cx: &Cx<'_>) -> Result<PlanTotals>;
-    /// Does the work and gives a row an item to `cx.rows`.
+    /// Does the work and gives a row an item to `cx.rows`. May follow `plan` on the same session
+    /// (after a question about conflicts): the counters are at zero again by then.
     ///
     /// # Errors
     /// What ended it; single items that failed are rows instead.
