@@ -1,6 +1,7 @@
 //! Methods that tests script, and an engine on them that tests can wait for.
 
-#![allow(clippy::unwrap_used)]
+// Each test program uses some of it.
+#![allow(clippy::unwrap_used, dead_code)]
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -182,6 +183,14 @@ pub fn verified(path: &str, bytes: u64) -> Row {
             digest: Digest::new(Algorithm::Md5, &[7; 16]).unwrap(),
             when: When::InFlight,
         },
+    }
+}
+
+/// The counts of one file that arrived.
+pub fn one_verified() -> Tally {
+    Tally {
+        verified: 1,
+        ..Tally::default()
     }
 }
 
