@@ -205,7 +205,7 @@ impl Dir {
     /// Renames without replacing where the file system has no such call: by a second name for
     /// the same file, or, where it has no second names either, after a look. In that last case
     /// a name that appears between look and rename is replaced; no call exists that would not.
-    fn rename_without_flag(
+    pub(super) fn rename_without_flag(
         &self,
         name: &[u8],
         to: &Self,

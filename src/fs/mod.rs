@@ -17,6 +17,9 @@ pub mod stat;
 mod tree;
 pub mod walk;
 
+#[cfg(test)]
+mod tests;
+
 use rustix::io::Errno;
 
 use crate::model::error::{Error, ErrorKind};

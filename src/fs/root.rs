@@ -244,6 +244,18 @@ impl Root {
         opened.map_err(|e| failed("open the folder", e).at(path.as_bytes()))
     }
 
+    /// Opens as on a kernel without `openat2`.
+    #[cfg(test)]
+    pub(super) fn dir_by_steps(&self, path: &RelPath) -> Opened {
+        resolve_by_steps(&self.top, path)
+    }
+
+    /// Returns how many directories are kept open.
+    #[cfg(test)]
+    pub(super) fn count_held(&self) -> usize {
+        self.held().dirs.len()
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         // A panic elsewhere leaves at worst a directory that is held or not.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -291,7 +303,8 @@ fn resolve(top: &Dir, path: &RelPath) -> Opened {
 
 fn resolve_at_once(top: &Dir, path: &RelPath) -> Opened {
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Without NOFOLLOW, which would hide a link at the end behind "not a directory".
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = |access| {
         let mut opened = Err(Errno::AGAIN);
         // The kernel gives up with AGAIN when directories are renamed under its feet.

@@ -52,6 +52,12 @@ impl Names {
             .sort_unstable_by(|a, b| slice(bytes, *a).cmp(slice(bytes, *b)));
     }
 
+    /// Returns the bytes of memory that they take.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.index.capacity() * size_of::<Slot>()
+    }
+
     fn name(&self, slot: Slot) -> &[u8] {
         slice(&self.bytes, slot)
     }

@@ -3,6 +3,7 @@
 use sha2::Digest as _;
 
 use crate::model::digest::{Algorithm, Digest};
+use crate::verify::md5::Md5;
 
 /// The state of one digest.
 pub struct Hasher {
@@ -13,7 +14,7 @@ pub struct Hasher {
 /// The large states are boxed: a hasher is moved about with the file it belongs to.
 enum State {
     Nothing,
-    Md5(md5::Md5),
+    Md5(Md5),
     Sha256(sha2::Sha256),
     Blake3(Box<blake3::Hasher>),
     Xxh3(Box<xxhash_rust::xxh3::Xxh3>),
@@ -24,7 +25,7 @@ impl Hasher {
     pub fn new(algorithm: Algorithm) -> Self {
         let state = match algorithm {
             Algorithm::None | Algorithm::Size => State::Nothing,
-            Algorithm::Md5 => State::Md5(md5::Md5::new()),
+            Algorithm::Md5 => State::Md5(Md5::new()),
             Algorithm::Sha256 => State::Sha256(sha2::Sha256::new()),
             Algorithm::Blake3 => State::Blake3(Box::default()),
             Algorithm::Xxh3 => State::Xxh3(Box::default()),
@@ -55,7 +56,7 @@ impl Hasher {
         let algorithm = self.algorithm;
         match self.state {
             State::Nothing => None,
-            State::Md5(state) => Digest::new(algorithm, &state.finalize()),
+            State::Md5(state) => Digest::new(algorithm, &state.finish()),
             State::Sha256(state) => Digest::new(algorithm, &state.finalize()),
             State::Blake3(state) => Digest::new(algorithm, state.finalize().as_bytes()),
             // As xxhsum prints it: the high half first.
@@ -74,4 +75,62 @@ pub fn one(algorithm: Algorithm, message: &[u8]) -> Option<Digest> {
 /// Hashes many independent short messages, in the order given.
 pub fn many(algorithm: Algorithm, messages: &[&[u8]]) -> Vec<Option<Digest>> {
     messages.iter().map(|m| one(algorithm, m)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(algorithm: Algorithm, message: &[u8]) -> String {
+        one(algorithm, message).unwrap().to_string()
+    }
+
+    #[test]
+    fn values_are_those_that_the_usual_programs_print() {
+        assert_eq!(hex(Algorithm::Md5, b""), "d41d8cd98f00b204e9800998ecf8427e");
+        assert_eq!(
+            hex(Algorithm::Md5, b"abc"),
+            "900150983cd24fb0d6963f7d28e17f72"
+        );
+        assert_eq!(
+            hex(Algorithm::Sha256, b"abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(
+            hex(Algorithm::Blake3, b""),
+            "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
+        );
+        // What `xxhsum -H2` prints for an empty file.
+        assert_eq!(
+            hex(Algorithm::Xxh3, b""),
+            "99aa06d3014798d86001c324468d497f"
+        );
+    }
+
+    #[test]
+    fn algorithms_without_digests_give_none() {
+        assert_eq!(one(Algorithm::None, b"a"), None);
+        assert_eq!(one(Algorithm::Size, b"a"), None);
+    }
+
+    #[test]
+    fn pieces_give_what_the_whole_gives() {
+        let bytes: Vec<u8> = (0..100_000_u32).map(|i| (i % 251) as u8).collect();
+        for algorithm in Algorithm::ALL {
+            let mut hasher = Hasher::new(algorithm);
+            for piece in bytes.chunks(777) {
+                hasher.update(piece);
+            }
+            assert_eq!(hasher.finish(), one(algorithm, &bytes), "{algorithm:?}");
+        }
+    }
+
+    #[test]
+    fn many_keep_their_order() {
+        let messages: [&[u8]; 3] = [b"a", b"", b"abc"];
+        for algorithm in Algorithm::ALL {
+            let each: Vec<_> = messages.iter().map(|m| one(algorithm, m)).collect();
+            assert_eq!(many(algorithm, &messages), each);
+        }
+    }
 }

@@ -213,3 +213,197 @@ fn unescape(path: &[u8]) -> std::result::Result<Vec<u8>, &'static str> {
     }
     Ok(plain)
 }
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::process::Command;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::verify::hash;
+
+    const HEX: &str = "d41d8cd98f00b204e9800998ecf8427e";
+
+    fn digest(algorithm: Algorithm, bytes: &[u8]) -> Digest {
+        hash::one(algorithm, bytes).unwrap()
+    }
+
+    fn all(list: &[u8], algorithm: Option<Algorithm>) -> Vec<Result<(Digest, Vec<u8>)>> {
+        read(&mut &*list, algorithm).collect()
+    }
+
+    /// Names that lists have gone wrong on.
+    const ODD: [&[u8]; 12] = [
+        b"plain",
+        b"a\nb",
+        b"back\\slash",
+        b"\\n",
+        b"\xff\xfe.bin",
+        b"-rf",
+        b"  two  spaces ",
+        b"*star",
+        b"#hash",
+        b"cr\r",
+        b"\xe2\x80\xae.txt",
+        b"sub/x\\\ny",
+    ];
+
+    #[test]
+    fn md5sum_accepts_our_list_of_odd_names_and_we_accept_its() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(tmp.path().join("sub")).unwrap();
+        let mut list = Vec::new();
+        for name in ODD {
+            std::fs::write(tmp.path().join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
+            write_line(&mut list, &digest(Algorithm::Md5, name), name).unwrap();
+        }
+        let path = tmp.path().join("list");
+        std::fs::write(&path, &list).unwrap();
+        for flag in ["--strict", "--quiet"] {
+            let run = Command::new("md5sum")
+                .args(["-c", "--warn", "--strict", flag, "list"])
+                .current_dir(tmp.path())
+                .output()
+                .expect("md5sum is missing: apt-get install coreutils");
+            assert!(
+                run.status.success(),
+                "{}",
+                String::from_utf8_lossy(&run.stderr)
+            );
+        }
+        for form in ["--text", "--binary", "--tag"] {
+            let run = Command::new("md5sum")
+                .args([form, "--"])
+                .args(ODD.iter().map(|n| std::ffi::OsStr::from_bytes(n)))
+                .current_dir(tmp.path())
+                .output()
+                .unwrap();
+            let lines = all(&run.stdout, None);
+            assert_eq!(lines.len(), ODD.len());
+            for (line, name) in lines.into_iter().zip(ODD) {
+                let (value, path) = line.unwrap();
+                assert_eq!(path, name, "{form}");
+                assert_eq!(value, digest(Algorithm::Md5, name));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_differs_is_found_by_md5sum() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::write(tmp.path().join("f"), "changed").unwrap();
+        let mut list = Vec::new();
+        write_line(&mut list, &digest(Algorithm::Md5, b"as it was"), b"f").unwrap();
+        std::fs::write(tmp.path().join("list"), &list).unwrap();
+        let run = Command::new("md5sum")
+            .args(["-c", "list"])
+            .current_dir(tmp.path())
+            .output()
+            .expect("md5sum is missing: apt-get install coreutils");
+        assert_eq!(run.status.code(), Some(1));
+    }
+
+    #[test]
+    fn each_programs_lines_are_understood() {
+        let long = "ab".repeat(32);
+        let cases = [
+            (format!("{HEX}  a b"), None, Algorithm::Md5),
+            (format!("{HEX} *a b"), None, Algorithm::Md5),
+            (format!("{HEX}  a b\r"), None, Algorithm::Md5),
+            (HEX.to_uppercase() + "  a b", None, Algorithm::Md5),
+            (
+                format!("{HEX}  a b"),
+                Some(Algorithm::Xxh3),
+                Algorithm::Xxh3,
+            ),
+            (format!("{long}  a b"), None, Algorithm::Sha256),
+            (
+                format!("{long}  a b"),
+                Some(Algorithm::Blake3),
+                Algorithm::Blake3,
+            ),
+            (format!("MD5 (a b) = {HEX}"), None, Algorithm::Md5),
+            (format!("XXH128 (a b) = {HEX}"), None, Algorithm::Xxh3),
+            (format!("SHA256 (a b) = {long}"), None, Algorithm::Sha256),
+            (
+                format!("BLAKE3 (a b) = {long}"),
+                Some(Algorithm::Blake3),
+                Algorithm::Blake3,
+            ),
+        ];
+        for (line, algorithm, wanted) in cases {
+            for end in ["\n", ""] {
+                let list = format!("# made by hand\n\n{line}{end}");
+                let lines = all(list.as_bytes(), algorithm);
+                assert_eq!(lines.len(), 1, "{line}");
+                let (value, path) = lines[0].clone().unwrap();
+                // Without a newline a carriage return is part of the name.
+                assert_eq!(
+                    path,
+                    if line.ends_with('\r') && end.is_empty() {
+                        &b"a b\r"[..]
+                    } else {
+                        b"a b"
+                    }
+                );
+                assert_eq!(value.algorithm(), wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_is_told_with_its_number_and_the_rest_is_read() {
+        let list = format!("{HEX}  a\nnonsense\n{HEX} b\n{HEX}  \n\\{HEX}  c\\d\n{HEX}  e\n");
+        let lines = all(list.as_bytes(), None);
+        let good: Vec<bool> = lines.iter().map(Result::is_ok).collect();
+        assert_eq!(good, [true, false, false, false, false, true]);
+        assert_eq!(
+            lines[1].clone().unwrap_err().to_string(),
+            "Failed to read the digest list: it does not begin with 32 or 64 hexadecimal digits \
+             \u{2014} line 2"
+        );
+        assert_eq!(lines[4].clone().unwrap_err().place.as_bytes(), b"line 5");
+        let tag = format!("SHA256 (a) = {HEX}{HEX}");
+        assert!(all(tag.as_bytes(), Some(Algorithm::Md5))[0].is_err());
+        assert!(all(format!("{HEX}  a").as_bytes(), Some(Algorithm::Size))[0].is_err());
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_memory() {
+        let list = vec![b'a'; 1 << 20];
+        let lines = all(&list, None);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].clone().unwrap_err().kind, ErrorKind::Config);
+        let name = vec![b'n'; 65536 - HEX.len() - 2];
+        let mut list = Vec::new();
+        write_line(&mut list, &digest(Algorithm::Md5, b""), &name).unwrap();
+        assert_eq!(all(&list, None), [Ok((digest(Algorithm::Md5, b""), name))]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(
+            path in prop::collection::vec(1_u8.., 1..40),
+            odd in prop::collection::vec(prop::sample::select(&b"\\\n\r *() ="[..]), 1..20),
+            which in 2_usize..6,
+        ) {
+            let algorithm = Algorithm::ALL[which];
+            let mut list = Vec::new();
+            let value = digest(algorithm, &path);
+            write_line(&mut list, &value, &path).unwrap();
+            write_line(&mut list, &value, &odd).unwrap();
+            prop_assert_eq!(all(&list, Some(algorithm)), [Ok((value, path)), Ok((value, odd))]);
+        }
+
+        #[test]
+        fn no_line_panics(line in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = parse_line(&line, None);
+            for tag in ["MD5 (", "\\SHA256 (", "XXH128 ("] {
+                let _ = parse_line(&[tag.as_bytes(), &line].concat(), None);
+            }
+        }
+    }
+}
