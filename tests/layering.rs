@@ -101,7 +101,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "rustix",
         &[
-            "fs", "pump", "proc", "agent", "backend", "remote", "desktop",
+            "fs", "pump", "proc", "agent", "backend", "remote", "desktop", "store",
         ],
     ),
     ("blake3", &["verify", "wire", "pump", "remote"]),

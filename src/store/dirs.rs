@@ -53,12 +53,17 @@ impl Dirs {
 
     fn of_user() -> Result<Self> {
         let dirs = directories::ProjectDirs::from("", "", "transload").ok_or_else(no_home)?;
-        let state = dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir()).to_owned();
+        let state = dirs
+            .state_dir()
+            .unwrap_or_else(|| dirs.data_local_dir())
+            .to_owned();
         Ok(Self {
             config: dirs.config_dir().to_owned(),
             cache: dirs.cache_dir().to_owned(),
             // Without a session there is no runtime folder; sockets then lie beside the state.
-            runtime: dirs.runtime_dir().map_or_else(|| state.join("run"), Path::to_owned),
+            runtime: dirs
+                .runtime_dir()
+                .map_or_else(|| state.join("run"), Path::to_owned),
             state,
             read_only: None,
         })
@@ -117,8 +122,14 @@ pub fn home() -> Result<PathBuf> {
 }
 
 fn no_home() -> Error {
-    Error::new(ErrorKind::Config, "find the folder for settings", "no home folder is known")
-        .hint(format!("set HOME, or set {HOME_VARIABLE} to a folder that you own"))
+    Error::new(
+        ErrorKind::Config,
+        "find the folder for settings",
+        "no home folder is known",
+    )
+    .hint(format!(
+        "set HOME, or set {HOME_VARIABLE} to a folder that you own"
+    ))
 }
 
 /// Makes a folder that only its owner can enter, with its parents.
@@ -148,9 +159,11 @@ fn check_owner(dir: &Path) -> Result<()> {
     let meta = fs::metadata(dir).map_err(|e| failed(&e))?;
     if meta.uid() != rustix::process::geteuid().as_raw() {
         let why = format!("it belongs to another user (number {})", meta.uid());
-        return Err(Error::new(ErrorKind::Denied, "use the folder", why).at(dir).hint(format!(
-            "run Transload as that user, or set {HOME_VARIABLE} to a folder of your own"
-        )));
+        return Err(Error::new(ErrorKind::Denied, "use the folder", why)
+            .at(dir)
+            .hint(format!(
+                "run Transload as that user, or set {HOME_VARIABLE} to a folder of your own"
+            )));
     }
     if meta.mode() & 0o077 != 0 {
         fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(|e| failed(&e))?;

@@ -34,7 +34,9 @@ pub fn read_given(path: &Path) -> Result<Vec<u8>> {
 
 fn read(path: &Path, flags: OFlags, must_be_own: bool) -> Result<Vec<u8>> {
     let refuse = |why: &str, hint: &str| {
-        Error::new(ErrorKind::Denied, "read the file", why).at(path).hint(hint)
+        Error::new(ErrorKind::Denied, "read the file", why)
+            .at(path)
+            .hint(hint)
     };
     // NONBLOCK: a FIFO in its place must not hold the program up.
     let file = OpenOptions::new()
@@ -48,19 +50,27 @@ fn read(path: &Path, flags: OFlags, must_be_own: bool) -> Result<Vec<u8>> {
                 Error::io("read the file", &e).at(path)
             }
         })?;
-    let meta = file.metadata().map_err(|e| Error::io("read the file", &e).at(path))?;
+    let meta = file
+        .metadata()
+        .map_err(|e| Error::io("read the file", &e).at(path))?;
     if !meta.is_file() {
         return Err(refuse("it is no regular file", "name a file"));
     }
     if must_be_own && meta.uid() != rustix::process::geteuid().as_raw() {
-        return Err(refuse("it belongs to another user", "copy it as your own file"));
+        return Err(refuse(
+            "it belongs to another user",
+            "copy it as your own file",
+        ));
     }
     let mut bytes = Vec::new();
     file.take(MAX_FILE + 1)
         .read_to_end(&mut bytes)
         .map_err(|e| Error::io("read the file", &e).at(path))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(refuse("it is larger than 1 MiB", "this is no file of Transload's"));
+        return Err(refuse(
+            "it is larger than 1 MiB",
+            "this is no file of Transload's",
+        ));
     }
     Ok(bytes)
 }
@@ -96,7 +106,11 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<bool> {
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -128,7 +142,9 @@ pub fn rename_new(from: &Path, to: &Path) -> Result<()> {
 }
 
 fn parent(path: &Path) -> &Path {
-    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|dir| !dir.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Makes the names in a folder durable.
@@ -150,7 +166,10 @@ pub fn remove_left_over(dir: &Path) {
     let hour_ago = SystemTime::now() - Duration::from_secs(3600);
     for entry in entries.flatten() {
         let is_new = entry.file_name().to_string_lossy().starts_with(NEW_PREFIX);
-        let is_old = entry.metadata().and_then(|m| m.modified()).is_ok_and(|at| at < hour_ago);
+        let is_old = entry
+            .metadata()
+            .and_then(|m| m.modified())
+            .is_ok_and(|at| at < hour_ago);
         if is_new && is_old {
             // It only takes room; the next start tries again.
             let _ = fs::remove_file(entry.path());
@@ -165,7 +184,11 @@ pub fn remove_left_over(dir: &Path) {
 pub fn random_hex() -> Result<String> {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes).map_err(|e| {
-        Error::new(ErrorKind::Io, "get random numbers from the system", e.to_string())
+        Error::new(
+            ErrorKind::Io,
+            "get random numbers from the system",
+            e.to_string(),
+        )
     })?;
     Ok(format!("{:08x}", u32::from_be_bytes(bytes)))
 }
@@ -204,19 +227,33 @@ mod tests {
             0,
         )
         .unwrap();
-        assert!(read_own(&link).unwrap_err().to_string().contains("symbolic link"));
+        assert!(
+            read_own(&link)
+                .unwrap_err()
+                .to_string()
+                .contains("symbolic link")
+        );
         assert!(save(&link, b"y").is_err());
         assert_eq!(fs::read(&real).unwrap(), b"x");
         assert_eq!(read_given(&link).unwrap(), b"x");
         for path in [fifo.as_path(), dir.path(), Path::new("/dev/zero")] {
-            assert!(read_given(path).unwrap_err().to_string().contains("no regular file"));
+            assert!(
+                read_given(path)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("no regular file")
+            );
         }
     }
 
     #[test]
     fn a_move_never_replaces_another_file() {
         let dir = tempfile::tempdir().unwrap();
-        let (a, b, c) = (dir.path().join("a"), dir.path().join("b"), dir.path().join("c"));
+        let (a, b, c) = (
+            dir.path().join("a"),
+            dir.path().join("b"),
+            dir.path().join("c"),
+        );
         fs::write(&a, "a").unwrap();
         fs::write(&b, "b").unwrap();
         assert_eq!(rename_new(&a, &b).unwrap_err().kind, ErrorKind::Exists);

@@ -19,14 +19,25 @@ pub struct Sample {
 /// All of them, in the order of the list.
 pub const ALL: [Sample; 4] = [
     TRY_IT,
-    Sample { name: "usb-drive", text: include_str!("../../profiles/usb-drive.toml") },
-    Sample { name: "nas-push", text: include_str!("../../profiles/nas-push.toml") },
-    Sample { name: "fetch", text: include_str!("../../profiles/fetch.toml") },
+    Sample {
+        name: "usb-drive",
+        text: include_str!("../../profiles/usb-drive.toml"),
+    },
+    Sample {
+        name: "nas-push",
+        text: include_str!("../../profiles/nas-push.toml"),
+    },
+    Sample {
+        name: "fetch",
+        text: include_str!("../../profiles/fetch.toml"),
+    },
 ];
 
 /// The one that works at once on any computer.
-pub const TRY_IT: Sample =
-    Sample { name: "try-it", text: include_str!("../../profiles/try-it.toml") };
+pub const TRY_IT: Sample = Sample {
+    name: "try-it",
+    text: include_str!("../../profiles/try-it.toml"),
+};
 
 /// Small folders that systems come with, best first; the one in the sample's text is Debian's.
 const FOLDERS: [&str; 5] = [
@@ -49,7 +60,10 @@ impl Sample {
         })?;
         let mut profile = loaded.profile;
         if self.name == TRY_IT.name {
-            if let Some(folder) = FOLDERS.into_iter().find(|folder| Path::new(folder).is_dir()) {
+            if let Some(folder) = FOLDERS
+                .into_iter()
+                .find(|folder| Path::new(folder).is_dir())
+            {
                 profile.sources = vec![Location::Local(folder.into())];
             }
         }

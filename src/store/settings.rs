@@ -145,16 +145,32 @@ impl AppSettings {
                 Err(fault) => warnings.push(warning(&fault)),
             }
         }
-        let Self { parallel, per_host, theme, text_scale, window, last_profile, hosts } = self;
+        let Self {
+            parallel,
+            per_host,
+            theme,
+            text_scale,
+            window,
+            last_profile,
+            hosts,
+        } = self;
         take(parallel, count(top, "parallel"), warnings);
         take(per_host, count(top, "per_host"), warnings);
         take(theme, top.word("theme"), warnings);
         take(text_scale, within(top, "text_scale", 0.5, 4.0), warnings);
         let mut id = None;
-        take(&mut id, top.text("last_profile").map(|id| id.map(Some)), warnings);
+        take(
+            &mut id,
+            top.text("last_profile").map(|id| id.map(Some)),
+            warnings,
+        );
         *last_profile = id.map(ProfileId);
         let mut place = None;
-        take(&mut place, read_window(top).map(|place| place.map(Some)), warnings);
+        take(
+            &mut place,
+            read_window(top).map(|place| place.map(Some)),
+            warnings,
+        );
         *window = place;
         let table = top.table("hosts", "hosts.").unwrap_or_else(|fault| {
             warnings.push(warning(&fault));
@@ -164,7 +180,11 @@ impl AppSettings {
             let mut consent = Consent::default();
             match table.as_ref().map(|table| table.table(host, "hosts.")) {
                 Some(Ok(Some(table))) => {
-                    take(&mut consent.upload_agent, table.flag("upload_agent"), warnings);
+                    take(
+                        &mut consent.upload_agent,
+                        table.flag("upload_agent"),
+                        warnings,
+                    );
                     take(&mut consent.plain_tcp, table.flag("plain_tcp"), warnings);
                 }
                 Some(Err(fault)) => warnings.push(warning(&fault)),
@@ -197,10 +217,26 @@ impl AppSettings {
     }
 
     fn write(&self, top: &mut Table) {
-        let Self { parallel, per_host, theme, text_scale, window, last_profile, hosts } = self;
+        let Self {
+            parallel,
+            per_host,
+            theme,
+            text_scale,
+            window,
+            last_profile,
+            hosts,
+        } = self;
         // Settings of a few are well below the limits of TOML's whole numbers.
-        put(top, "parallel", i64::try_from(*parallel).unwrap_or(MAX_PARALLEL));
-        put(top, "per_host", i64::try_from(*per_host).unwrap_or(MAX_PARALLEL));
+        put(
+            top,
+            "parallel",
+            i64::try_from(*parallel).unwrap_or(MAX_PARALLEL),
+        );
+        put(
+            top,
+            "per_host",
+            i64::try_from(*per_host).unwrap_or(MAX_PARALLEL),
+        );
         put(top, "theme", theme.name());
         put(top, "text_scale", round(*text_scale));
         match last_profile {
@@ -210,7 +246,11 @@ impl AppSettings {
             }
         }
         match window {
-            Some(Window { width, height, position }) => {
+            Some(Window {
+                width,
+                height,
+                position,
+            }) => {
                 let table = sub_table(top, "window");
                 put(table, "width", round(*width));
                 put(table, "height", round(*height));
@@ -236,7 +276,14 @@ impl AppSettings {
         for host in gone {
             table.remove(&host);
         }
-        for (host, Consent { upload_agent, plain_tcp }) in hosts {
+        for (
+            host,
+            Consent {
+                upload_agent,
+                plain_tcp,
+            },
+        ) in hosts
+        {
             let table = sub_table(table, host);
             put(table, "upload_agent", *upload_agent);
             put(table, "plain_tcp", *plain_tcp);
@@ -252,7 +299,11 @@ fn path(dirs: &Dirs) -> PathBuf {
 }
 
 fn warning(fault: &Fault) -> String {
-    let Fault { line, column, reason } = fault;
+    let Fault {
+        line,
+        column,
+        reason,
+    } = fault;
     format!("settings.toml:{line}:{column}: {reason}; the usual value is used")
 }
 
@@ -288,7 +339,11 @@ fn read_window(top: &Reader<'_>) -> Read<Option<Window>> {
     let height = within(&table, "height", 100.0, 32_000.0)?;
     let x = within(&table, "x", -32_000.0, 32_000.0)?;
     let y = within(&table, "y", -32_000.0, 32_000.0)?;
-    Ok(width.zip(height).map(|(width, height)| Window { width, height, position: x.zip(y) }))
+    Ok(width.zip(height).map(|(width, height)| Window {
+        width,
+        height,
+        position: x.zip(y),
+    }))
 }
 
 /// Returns the number without the digits that a float of 32 bits does not have.
@@ -320,14 +375,30 @@ mod tests {
 
     fn full() -> AppSettings {
         let mut hosts = BTreeMap::new();
-        hosts.insert("nas.local".to_owned(), Consent { upload_agent: true, plain_tcp: false });
-        hosts.insert("fe80::1%eth0".to_owned(), Consent { upload_agent: true, plain_tcp: true });
+        hosts.insert(
+            "nas.local".to_owned(),
+            Consent {
+                upload_agent: true,
+                plain_tcp: false,
+            },
+        );
+        hosts.insert(
+            "fe80::1%eth0".to_owned(),
+            Consent {
+                upload_agent: true,
+                plain_tcp: true,
+            },
+        );
         AppSettings {
             parallel: 3,
             per_host: 2,
             theme: Theme::Dark,
             text_scale: 1.1,
-            window: Some(Window { width: 800.5, height: 600.0, position: Some((-3.0, 7.0)) }),
+            window: Some(Window {
+                width: 800.5,
+                height: 600.0,
+                position: Some((-3.0, 7.0)),
+            }),
             last_profile: Some(ProfileId("0123abcd".into())),
             hosts,
         }
@@ -358,10 +429,19 @@ mod tests {
         let (settings, warnings) = AppSettings::load(&dirs);
         assert_eq!(settings.parallel, 2);
         assert_eq!(settings.last_profile, Some(ProfileId("0123abcd".into())));
-        assert_eq!(settings.consent("nas"), Consent { upload_agent: true, plain_tcp: false });
+        assert_eq!(
+            settings.consent("nas"),
+            Consent {
+                upload_agent: true,
+                plain_tcp: false
+            }
+        );
         assert_eq!(settings.consent("x"), Consent::default());
         assert_eq!(warnings.len(), 7, "{warnings:#?}");
-        assert!(warnings[0].starts_with("settings.toml:1:12: parallel is 1 to 64"), "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("settings.toml:1:12: parallel is 1 to 64"),
+            "{warnings:?}"
+        );
     }
 
     #[test]

@@ -12,9 +12,7 @@ use crate::model::job::{Consent, JobId, JobSpec};
 use crate::model::location::Location;
 use crate::model::options::Options;
 use crate::model::outcome::{Abort, Outcome, Report, Route, Tally};
-use crate::model::profile::{
-    Encrypt, MethodChoice, Preserve, ProfileId, Settings, SshSettings,
-};
+use crate::model::profile::{Encrypt, MethodChoice, Preserve, ProfileId, Settings, SshSettings};
 use crate::model::rules::{Conflict, Rule};
 use crate::model::units::Rate;
 use crate::model::untrusted::Untrusted;
@@ -73,7 +71,10 @@ pub fn to_json(spec: &JobSpec) -> String {
         settings,
         dry_run,
         attended,
-        consent: Consent { upload_agent, plain_tcp },
+        consent: Consent {
+            upload_agent,
+            plain_tcp,
+        },
         resume,
     } = spec;
     encode(&SpecJson {
@@ -86,7 +87,10 @@ pub fn to_json(spec: &JobSpec) -> String {
         settings: settings.into(),
         dry_run: *dry_run,
         attended: *attended,
-        consent: ConsentJson { upload_agent: *upload_agent, plain_tcp: *plain_tcp },
+        consent: ConsentJson {
+            upload_agent: *upload_agent,
+            plain_tcp: *plain_tcp,
+        },
         resume: *resume,
     })
 }
@@ -102,9 +106,14 @@ pub fn from_json(text: &str) -> Result<JobSpec> {
     }
     let head: Head = decode("a job", text)?;
     if head.schema != SCHEMA {
-        let why = format!("it is of another version ({}, this one reads {SCHEMA})", head.schema);
-        return Err(Error::new(ErrorKind::Version, "read a job of the history", why)
-            .hint("use the newer Transload that queued it"));
+        let why = format!(
+            "it is of another version ({}, this one reads {SCHEMA})",
+            head.schema
+        );
+        return Err(
+            Error::new(ErrorKind::Version, "read a job of the history", why)
+                .hint("use the newer Transload that queued it"),
+        );
     }
     let json: SpecJson = decode("a job", text)?;
     let place = |text: &String| Location::parse(text.as_bytes());
@@ -293,8 +302,17 @@ pub fn end_to_json(outcome: &Outcome, report: &Report) -> String {
         Outcome::Refused(error) => OutcomeJson::Refused(error.into()),
         Outcome::Failed(error) => OutcomeJson::Failed(error.into()),
     };
-    let Report { files, bytes, wire_bytes, seconds, connect_seconds, method, route, why, tally } =
-        report;
+    let Report {
+        files,
+        bytes,
+        wire_bytes,
+        seconds,
+        connect_seconds,
+        method,
+        route,
+        why,
+        tally,
+    } = report;
     // JSON has no infinities; none makes sense here either.
     let finite = |seconds: f64| if seconds.is_finite() { seconds } else { 0.0 };
     encode(&EndJson {
@@ -349,5 +367,9 @@ pub(super) fn decode<T: for<'a> Deserialize<'a>>(what: &str, text: &str) -> Resu
 }
 
 fn corrupt(what: &str, why: &str) -> Error {
-    Error::new(ErrorKind::Corrupt, format!("read {what} of the history"), why)
+    Error::new(
+        ErrorKind::Corrupt,
+        format!("read {what} of the history"),
+        why,
+    )
 }

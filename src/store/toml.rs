@@ -20,10 +20,16 @@ impl Fault {
     /// Makes a fault at a byte of the text.
     pub fn at(text: &[u8], byte: usize, reason: impl Into<String>) -> Self {
         let before = &text[..byte.min(text.len())];
-        let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let line_start = before
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
         Self {
             line: before.iter().filter(|b| **b == b'\n').count() + 1,
-            column: String::from_utf8_lossy(&before[line_start..]).chars().count() + 1,
+            column: String::from_utf8_lossy(&before[line_start..])
+                .chars()
+                .count()
+                + 1,
             reason: reason.into(),
         }
     }
@@ -40,7 +46,15 @@ pub fn parse(bytes: &[u8]) -> Read<Document<&str>> {
         let at = e.span().map_or(0, |span| span.start);
         // Some messages have several lines; a list shows one.
         let reason = e.message().trim().replace('\n', "; ");
-        Fault::at(bytes, at, if reason.is_empty() { "this is not TOML".to_owned() } else { reason })
+        Fault::at(
+            bytes,
+            at,
+            if reason.is_empty() {
+                "this is not TOML".to_owned()
+            } else {
+                reason
+            },
+        )
     })
 }
 
@@ -56,12 +70,20 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Reads the top of a file.
     pub fn top(document: &'a Document<&str>) -> Self {
-        Self { text: document.raw(), table: document.as_table(), prefix: "" }
+        Self {
+            text: document.raw(),
+            table: document.as_table(),
+            prefix: "",
+        }
     }
 
     /// Makes a fault at an item.
     pub fn fault(&self, span: Option<Range<usize>>, reason: impl Into<String>) -> Fault {
-        Fault::at(self.text.as_bytes(), span.map_or(0, |span| span.start), reason)
+        Fault::at(
+            self.text.as_bytes(),
+            span.map_or(0, |span| span.start),
+            reason,
+        )
     }
 
     /// Makes a fault at a key's value.
@@ -76,13 +98,19 @@ impl<'a> Reader<'a> {
     fn wrong_type(&self, key: &str, item: &Item, wanted: &str) -> Fault {
         let found = item.type_name();
         let prefix = self.prefix;
-        self.fault(item.span(), format!("{prefix}{key} is {wanted}, not {}", with_article(found)))
+        self.fault(
+            item.span(),
+            format!("{prefix}{key} is {wanted}, not {}", with_article(found)),
+        )
     }
 
     /// Returns the fault of a key that must be there, at the end of the file.
     pub fn missing(&self, key: &str, example: &str) -> Fault {
         let end = self.text.trim_end().len();
-        let reason = format!("{}{key} is missing; write for example {example}", self.prefix);
+        let reason = format!(
+            "{}{key} is missing; write for example {example}",
+            self.prefix
+        );
         Fault::at(self.text.as_bytes(), end, reason)
     }
 
@@ -104,7 +132,10 @@ impl<'a> Reader<'a> {
     /// Returns true or false.
     pub fn flag(&self, key: &str) -> Read<Option<bool>> {
         self.item(key)
-            .map(|item| item.as_bool().ok_or_else(|| self.wrong_type(key, item, "true or false")))
+            .map(|item| {
+                item.as_bool()
+                    .ok_or_else(|| self.wrong_type(key, item, "true or false"))
+            })
             .transpose()
     }
 
@@ -123,7 +154,9 @@ impl<'a> Reader<'a> {
         self.item(key)
             .map(|item| {
                 let whole = item.as_integer().map(|number| number as f64);
-                item.as_float().or(whole).ok_or_else(|| self.wrong_type(key, item, "a number"))
+                item.as_float()
+                    .or(whole)
+                    .ok_or_else(|| self.wrong_type(key, item, "a number"))
             })
             .transpose()
     }
@@ -174,7 +207,11 @@ impl<'a> Reader<'a> {
     pub fn table(&self, key: &str, prefix: &'static str) -> Read<Option<Self>> {
         self.item(key)
             .map(|item| match item.as_table_like() {
-                Some(table) => Ok(Self { text: self.text, table, prefix }),
+                Some(table) => Ok(Self {
+                    text: self.text,
+                    table,
+                    prefix,
+                }),
                 None => Err(self.wrong_type(key, item, "a table")),
             })
             .transpose()
@@ -185,7 +222,11 @@ impl<'a> Reader<'a> {
         let Some(item) = self.item(key) else {
             return Ok(None);
         };
-        let reader = |table: &'a dyn TableLike| Self { text: self.text, table, prefix: "" };
+        let reader = |table: &'a dyn TableLike| Self {
+            text: self.text,
+            table,
+            prefix: "",
+        };
         if let Some(tables) = item.as_array_of_tables() {
             return Ok(Some(tables.iter().map(|t| (reader(t), t.span())).collect()));
         }
@@ -258,7 +299,12 @@ pub fn put_texts(table: &mut Table, key: &str, texts: &[String]) {
     let old: Vec<Option<&str>> = array.iter().map(Value::as_str).collect();
     let same = |(old, new): &(&Option<&str>, &String)| **old == Some(new.as_str());
     let start = old.iter().zip(texts).take_while(same).count();
-    let end = old[start..].iter().rev().zip(texts[start..].iter().rev()).take_while(same).count();
+    let end = old[start..]
+        .iter()
+        .rev()
+        .zip(texts[start..].iter().rev())
+        .take_while(same)
+        .count();
     let (old_end, new_end) = (old.len() - end, texts.len() - end);
     for (offset, text) in texts[start..new_end].iter().enumerate() {
         let at = start + offset;
@@ -287,7 +333,9 @@ pub fn put_texts(table: &mut Table, key: &str, texts: &[String]) {
 /// Returns the space before a new item: on a line of its own if the one before it has that.
 fn indent_of_new(array: &Array, at: usize) -> String {
     let before = at.checked_sub(1).and_then(|before| array.get(before));
-    let prefix = before.and_then(|value| value.decor().prefix()).and_then(|p| p.as_str());
+    let prefix = before
+        .and_then(|value| value.decor().prefix())
+        .and_then(|p| p.as_str());
     match prefix {
         Some(prefix) => match prefix.rfind('\n') {
             Some(line) => prefix[line..].to_owned(),

@@ -7,21 +7,45 @@ use crate::model::verdict::When;
 
 /// Verdicts by their names; the index is the number.
 pub(super) const VERDICTS: [&str; 8] = [
-    "verified", "differs", "size_only", "unverified", "source_changed", "vanished", "skipped",
+    "verified",
+    "differs",
+    "size_only",
+    "unverified",
+    "source_changed",
+    "vanished",
+    "skipped",
     "failed",
 ];
 
 pub(super) const ACTIONS: [Action; 6] = [
-    Action::Create, Action::Update, Action::Touch, Action::Delete, Action::Keep, Action::Skip,
+    Action::Create,
+    Action::Update,
+    Action::Touch,
+    Action::Delete,
+    Action::Keep,
+    Action::Skip,
 ];
 
 pub(super) const REASONS: [Reason; 11] = [
-    Reason::Missing, Reason::Size, Reason::Time, Reason::Digest, Reason::Content, Reason::Mode,
-    Reason::Extra, Reason::Same, Reason::Excluded, Reason::Conflict, Reason::Special,
+    Reason::Missing,
+    Reason::Size,
+    Reason::Time,
+    Reason::Digest,
+    Reason::Content,
+    Reason::Mode,
+    Reason::Extra,
+    Reason::Same,
+    Reason::Excluded,
+    Reason::Conflict,
+    Reason::Special,
 ];
 
-pub(super) const KINDS: [EntryKind; 4] =
-    [EntryKind::File, EntryKind::Dir, EntryKind::Symlink, EntryKind::Special];
+pub(super) const KINDS: [EntryKind; 4] = [
+    EntryKind::File,
+    EntryKind::Dir,
+    EntryKind::Symlink,
+    EntryKind::Special,
+];
 
 pub(super) const TAKEN: [When; 2] = [When::InFlight, When::ReadBack];
 
@@ -47,15 +71,24 @@ pub(super) fn code<T: PartialEq>(table: &[T], value: &T) -> i64 {
 
 /// Returns the value of a number.
 pub(super) fn value<T: Copy>(table: &[T], code: i64) -> Option<T> {
-    usize::try_from(code).ok().and_then(|at| table.get(at)).copied()
+    usize::try_from(code)
+        .ok()
+        .and_then(|at| table.get(at))
+        .copied()
 }
 
 /// Returns the name of a state.
 pub(super) fn state_name(state: RunState) -> &'static str {
-    STATES.iter().find(|(known, _)| *known == state).map_or("finished", |(_, name)| name)
+    STATES
+        .iter()
+        .find(|(known, _)| *known == state)
+        .map_or("finished", |(_, name)| name)
 }
 
 /// Returns the state of a name.
 pub(super) fn state(name: &str) -> Option<RunState> {
-    STATES.iter().find(|(_, known)| *known == name).map(|(state, _)| *state)
+    STATES
+        .iter()
+        .find(|(_, known)| *known == name)
+        .map(|(state, _)| *state)
 }

@@ -51,7 +51,10 @@ impl History {
     /// # Errors
     /// When the file cannot be written.
     pub fn save_series(&mut self, id: JobId, step: f32, values: &[f32]) -> Result<()> {
-        let samples: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let samples: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         let step = if step.is_nan() { 0.0 } else { f64::from(step) };
         self.write("keep the throughput curve", |transaction| {
             if let Some(job) = number(transaction, id)? {
@@ -80,7 +83,13 @@ impl History {
                 .optional()?;
             let (step, samples) = found.unwrap_or_default();
             let (values, _) = samples.as_chunks::<4>();
-            Ok((step as f32, values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()))
+            Ok((
+                step as f32,
+                values
+                    .iter()
+                    .map(|bytes| f32::from_le_bytes(*bytes))
+                    .collect(),
+            ))
         })
     }
 }

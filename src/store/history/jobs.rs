@@ -61,12 +61,20 @@ impl History {
     /// # Errors
     /// When it could not be made durable: then nobody may be told that the job is kept.
     pub fn save_job(&mut self, record: &JobRecord) -> Result<()> {
-        let JobRecord { spec: job, state, plan, end, owner } = record;
+        let JobRecord {
+            spec: job,
+            state,
+            plan,
+            end,
+            owner,
+        } = record;
         let text = spec::to_json(job);
         let sum = checksum(job.id, &text);
         let plan = plan.as_ref().map(spec::encode);
         let outcome = end.as_ref().map(|(outcome, _)| outcome.name());
-        let end = end.as_ref().map(|(outcome, report)| spec::end_to_json(outcome, report));
+        let end = end
+            .as_ref()
+            .map(|(outcome, report)| spec::end_to_json(outcome, report));
         let now = now_ms();
         let is_active = !matches!(state, RunState::Queued | RunState::Finished);
         self.write("keep the job", |transaction| {
@@ -143,7 +151,10 @@ impl History {
     pub fn job(&mut self, id: JobId) -> Result<Option<Job>> {
         let raw = self.look("read the history", |transaction| {
             let sql = format!("SELECT {COLUMNS} FROM jobs WHERE id = ?1");
-            transaction.prepare_cached(&sql)?.query_row([id.0], raw).optional()
+            transaction
+                .prepare_cached(&sql)?
+                .query_row([id.0], raw)
+                .optional()
         })?;
         Ok(raw.and_then(|raw| {
             raw.into_job()
@@ -266,8 +277,9 @@ fn report_of_rows(transaction: &Transaction<'_>, num: i64) -> rusqlite::Result<R
         why: "the program was killed while this job ran".to_owned(),
         ..Report::default()
     };
-    let mut statement = transaction
-        .prepare_cached("SELECT verdict, count(*), sum(bytes) FROM rows WHERE job = ?1 GROUP BY 1")?;
+    let mut statement = transaction.prepare_cached(
+        "SELECT verdict, count(*), sum(bytes) FROM rows WHERE job = ?1 GROUP BY 1",
+    )?;
     let mut found = statement.query([num])?;
     while let Some(row) = found.next()? {
         let (count, bytes): (i64, i64) = (row.get(1)?, row.get(2)?);
@@ -327,7 +339,10 @@ fn raw(row: &SqlRow<'_>) -> rusqlite::Result<Raw> {
 
 fn owner(row: &SqlRow<'_>, first: usize) -> rusqlite::Result<Owner> {
     let started: i64 = row.get(first + 1)?;
-    Ok(Owner { pid: row.get(first)?, started: started.cast_unsigned() })
+    Ok(Owner {
+        pid: row.get(first)?,
+        started: started.cast_unsigned(),
+    })
 }
 
 impl Raw {
@@ -341,7 +356,10 @@ impl Raw {
             return Err("its id is wrong".to_owned());
         }
         let state = codes::state(&self.state).ok_or("its state is unknown")?;
-        let plan = self.plan.map(|text| spec::decode("a plan", &text)).transpose();
+        let plan = self
+            .plan
+            .map(|text| spec::decode("a plan", &text))
+            .transpose();
         let end = self.end.map(|text| spec::end_from_json(&text)).transpose();
         let record = JobRecord {
             spec: Arc::new(spec),

@@ -87,7 +87,13 @@ impl History {
         if let Some(why) = schema::damage(&db).map_err(failed)? {
             return Err(Error::new(ErrorKind::Corrupt, "open the history", why).at(path));
         }
-        Ok(Self { db, path: path.to_owned(), filter: None, broken: None, notes: Vec::new() })
+        Ok(Self {
+            db,
+            path: path.to_owned(),
+            filter: None,
+            broken: None,
+            notes: Vec::new(),
+        })
     }
 
     /// Opens the same file again, for reading beside the writing.
@@ -215,7 +221,10 @@ fn set_aside(path: &Path) -> Result<PathBuf> {
     };
     // SQLite would play an old log into the new file.
     for suffix in ["-wal", "-shm"] {
-        match disk::rename_new(&named(suffix), &named(&format!(".damaged-{number}{suffix}"))) {
+        match disk::rename_new(
+            &named(suffix),
+            &named(&format!(".damaged-{number}{suffix}")),
+        ) {
             Err(error) if error.kind != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -228,12 +237,16 @@ fn sql_error(doing: &str, source: &rusqlite::Error, path: &Path) -> Error {
     let text = source.to_string();
     let Some(code) = source.sqlite_error_code() else {
         // A value of the wrong kind or range: the file holds what no version writes.
-        return Error::new(ErrorKind::Corrupt, doing, text).at(path).hint(DAMAGED_HINT);
+        return Error::new(ErrorKind::Corrupt, doing, text)
+            .at(path)
+            .hint(DAMAGED_HINT);
     };
     let (kind, cause, hint) = match code {
-        ErrorCode::DiskFull => {
-            (ErrorKind::NoSpace, "no space left on device", "free some space there")
-        }
+        ErrorCode::DiskFull => (
+            ErrorKind::NoSpace,
+            "no space left on device",
+            "free some space there",
+        ),
         ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => (
             ErrorKind::Denied,
             text.as_str(),

@@ -47,7 +47,10 @@ impl History {
                 return Ok((0, 0));
             };
             let rows = next(transaction, "rows", job)?;
-            Ok((rows.cast_unsigned(), next(transaction, "steps", job)?.cast_unsigned()))
+            Ok((
+                rows.cast_unsigned(),
+                next(transaction, "steps", job)?.cast_unsigned(),
+            ))
         })
     }
 
@@ -87,7 +90,14 @@ impl History {
                 }
                 end = end.max(seq + 1);
                 is_rewrite |= seq < old_end;
-                let Parts { algorithm, digest, other, taken, why, error } = parts(&row.verdict);
+                let Parts {
+                    algorithm,
+                    digest,
+                    other,
+                    taken,
+                    why,
+                    error,
+                } = parts(&row.verdict);
                 insert.execute(params![
                     job,
                     seq,
@@ -160,7 +170,13 @@ impl History {
     /// Returns the paths of all verified rows, in the order of their numbers; a resumed job need
     /// not send them again. Read in pages, so that memory stays small.
     pub fn verified_paths(&mut self, id: JobId) -> VerifiedPaths<'_> {
-        VerifiedPaths { history: self, id, after: -1, page: Vec::new().into_iter(), is_over: false }
+        VerifiedPaths {
+            history: self,
+            id,
+            after: -1,
+            page: Vec::new().into_iter(),
+            is_over: false,
+        }
     }
 
     /// Forgets the steps of a job that is planned anew.
@@ -170,7 +186,9 @@ impl History {
     pub fn clear_steps(&mut self, id: JobId) -> Result<()> {
         self.write("forget a plan", |transaction| {
             if let Some(job) = number(transaction, id)? {
-                transaction.prepare_cached("DELETE FROM steps WHERE job = ?1")?.execute([job])?;
+                transaction
+                    .prepare_cached("DELETE FROM steps WHERE job = ?1")?
+                    .execute([job])?;
             }
             Ok(())
         })
@@ -193,7 +211,13 @@ impl History {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?;
             for (seq, step) in (first..).zip(steps) {
-                let Step { path, kind, action, reason, bytes } = step;
+                let Step {
+                    path,
+                    kind,
+                    action,
+                    reason,
+                    bytes,
+                } = step;
                 insert.execute(params![
                     job,
                     seq,
@@ -290,7 +314,9 @@ impl VerifiedPaths<'_> {
 /// Returns the number of the next row or step, which is how many there are.
 fn next(transaction: &Transaction<'_>, table: &str, job: i64) -> rusqlite::Result<i64> {
     let sql = format!("SELECT coalesce(max(seq) + 1, 0) FROM {table} WHERE job = ?1");
-    transaction.prepare_cached(&sql)?.query_row([job], |row| row.get(0))
+    transaction
+        .prepare_cached(&sql)?
+        .query_row([job], |row| row.get(0))
 }
 
 /// Brings what the last look found up to date, or searches anew.
@@ -371,12 +397,14 @@ fn parts(verdict: &Verdict) -> Parts<'_> {
             other: Some(there.as_bytes()),
             ..Parts::default()
         },
-        Verdict::Unverified(why) | Verdict::Skipped(why) => {
-            Parts { why: Some(why), ..Parts::default() }
-        }
-        Verdict::Failed(error) => {
-            Parts { error: Some(spec::error_to_json(error)), ..Parts::default() }
-        }
+        Verdict::Unverified(why) | Verdict::Skipped(why) => Parts {
+            why: Some(why),
+            ..Parts::default()
+        },
+        Verdict::Failed(error) => Parts {
+            error: Some(spec::error_to_json(error)),
+            ..Parts::default()
+        },
         Verdict::SizeOnly | Verdict::SourceChanged | Verdict::Vanished => Parts::default(),
     }
 }
@@ -388,10 +416,19 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         Digest::new(coded(row, 4, &codes::ALGORITHMS)?, &bytes)
             .ok_or_else(|| wrong(column, "a digest of the wrong length"))
     };
-    let why = || row.get::<_, Option<String>>(8).map(Option::unwrap_or_default);
+    let why = || {
+        row.get::<_, Option<String>>(8)
+            .map(Option::unwrap_or_default)
+    };
     let verdict = match coded(row, 3, &codes::VERDICTS)? {
-        "verified" => Verdict::Verified { digest: digest(5)?, when: coded(row, 7, &codes::TAKEN)? },
-        "differs" => Verdict::Differs { here: digest(5)?, there: digest(6)? },
+        "verified" => Verdict::Verified {
+            digest: digest(5)?,
+            when: coded(row, 7, &codes::TAKEN)?,
+        },
+        "differs" => Verdict::Differs {
+            here: digest(5)?,
+            there: digest(6)?,
+        },
         "size_only" => Verdict::SizeOnly,
         "unverified" => Verdict::Unverified(why()?),
         "source_changed" => Verdict::SourceChanged,

@@ -94,7 +94,8 @@ pub(super) fn prepare(db: &mut Connection) -> rusqlite::Result<Result<(), String
     if version < newest {
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another program may have done it meanwhile.
-        let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let version: i64 =
+            transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
         for step in STEPS.iter().skip(usize::try_from(version).unwrap_or(0)) {
             transaction.execute_batch(step)?;
         }
@@ -107,7 +108,6 @@ pub(super) fn prepare(db: &mut Connection) -> rusqlite::Result<Result<(), String
 /// Looks through the small table that jobs are started from; the large ones are checked page by
 /// page as they are read. Returns what is wrong.
 pub(super) fn damage(db: &Connection) -> rusqlite::Result<Option<String>> {
-    let answer: String =
-        db.query_row("PRAGMA quick_check('jobs')", [], |row| row.get(0))?;
+    let answer: String = db.query_row("PRAGMA quick_check('jobs')", [], |row| row.get(0))?;
     Ok((answer != "ok").then_some(answer))
 }

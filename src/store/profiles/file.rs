@@ -51,9 +51,25 @@ use crate::store::toml::{self, Read, Reader, put, put_texts, sub_table};
 const SCHEMA: i64 = 1;
 
 const TOP_KEYS: [&str; 19] = [
-    "schema", "name", "sources", "destinations", "notes", "method", "contents", "verify",
-    "read_back", "conflict", "encrypt", "durable", "limit", "rules", "preserve", "ssh", "options",
-    "hooks", "schedule",
+    "schema",
+    "name",
+    "sources",
+    "destinations",
+    "notes",
+    "method",
+    "contents",
+    "verify",
+    "read_back",
+    "conflict",
+    "encrypt",
+    "durable",
+    "limit",
+    "rules",
+    "preserve",
+    "ssh",
+    "options",
+    "hooks",
+    "schedule",
 ];
 
 /// What a new file starts from: it sets the order of the keys.
@@ -97,22 +113,30 @@ pub(in crate::store) fn read(bytes: &[u8], id: ProfileId) -> Read<Loaded> {
     match top.number("schema")? {
         Some((SCHEMA, _)) => {}
         Some((newer, span)) if newer > SCHEMA => {
-            let why = format!(
-                "schema {newer} is of a newer Transload; this one reads up to {SCHEMA}"
-            );
+            let why =
+                format!("schema {newer} is of a newer Transload; this one reads up to {SCHEMA}");
             return Err(top.fault(span, why));
         }
         Some((_, span)) => return Err(top.fault(span, "there is no such schema; it is 1")),
         None => return Err(top.missing("schema", "schema = 1")),
     }
-    let name = top.text("name")?.ok_or_else(|| top.missing("name", "name = \"Photos\""))?;
+    let name = top
+        .text("name")?
+        .ok_or_else(|| top.missing("name", "name = \"Photos\""))?;
     let sources = places(&top, "sources", "sources = [\"/home/me/Pictures\"]")?;
     let destinations = places(&top, "destinations", "destinations = [\"nas:/backup\"]")?;
     let mut settings = Settings::default();
     let mut unknown = top.unknown(&TOP_KEYS);
     read_settings(&top, &mut settings, &mut unknown)?;
     let notes = top.text("notes")?.unwrap_or_default();
-    let profile = Profile { id, name, notes, sources, destinations, settings };
+    let profile = Profile {
+        id,
+        name,
+        notes,
+        sources,
+        destinations,
+        settings,
+    };
     Ok(Loaded { profile, unknown })
 }
 
@@ -129,11 +153,7 @@ fn places(top: &Reader<'_>, key: &str, example: &str) -> Read<Vec<Location>> {
         .collect()
 }
 
-fn read_settings(
-    top: &Reader<'_>,
-    settings: &mut Settings,
-    unknown: &mut Vec<String>,
-) -> Read<()> {
+fn read_settings(top: &Reader<'_>, settings: &mut Settings, unknown: &mut Vec<String>) -> Read<()> {
     let Settings {
         method,
         options,
@@ -163,14 +183,22 @@ fn read_settings(
     *limit = top.word("limit")?;
     *rules = read_rules(top)?;
     if let Some(table) = top.table("preserve", "preserve.")? {
-        let Preserve { times, permissions, links } = preserve;
+        let Preserve {
+            times,
+            permissions,
+            links,
+        } = preserve;
         set(times, table.flag("times")?);
         set(permissions, table.flag("permissions")?);
         set(links, table.flag("links")?);
         unknown.extend(table.unknown(&["times", "permissions", "links"]));
     }
     if let Some(table) = top.table("ssh", "ssh.")? {
-        let SshSettings { identity, config, options } = ssh;
+        let SshSettings {
+            identity,
+            config,
+            options,
+        } = ssh;
         *identity = table.text("identity")?;
         *config = table.text("config")?;
         let texts = table.texts("options")?.unwrap_or_default();
@@ -227,7 +255,10 @@ fn read_options(table: &Reader<'_>) -> Read<Options> {
 fn option_text(item: &Item) -> Option<String> {
     let number = || item.as_integer().map(|number| number.to_string());
     let flag = || item.as_bool().map(|flag| flag.to_string());
-    item.as_str().map(str::to_owned).or_else(number).or_else(flag)
+    item.as_str()
+        .map(str::to_owned)
+        .or_else(number)
+        .or_else(flag)
 }
 
 /// Writes a profile as a new file.
@@ -245,7 +276,14 @@ pub(super) fn create(profile: &Profile) -> String {
 pub(super) fn rewrite(text: &str, old: &Profile, new: &Profile) -> Read<String> {
     let mut document: DocumentMut = toml::parse(text.as_bytes())?.into_mut();
     let top = document.as_table_mut();
-    let Profile { id: _, name, notes, sources, destinations, settings } = new;
+    let Profile {
+        id: _,
+        name,
+        notes,
+        sources,
+        destinations,
+        settings,
+    } = new;
     let Settings {
         method,
         options,
@@ -305,22 +343,34 @@ pub(super) fn rewrite(text: &str, old: &Profile, new: &Profile) -> Read<String> 
     }
     if *preserve != was.preserve {
         let table = sub_table(top, "preserve");
-        let Preserve { times, permissions, links } = *preserve;
+        let Preserve {
+            times,
+            permissions,
+            links,
+        } = *preserve;
         put(table, "times", times);
         put(table, "permissions", permissions);
         put(table, "links", links);
     }
     if *ssh != was.ssh {
         let table = sub_table(top, "ssh");
-        let SshSettings { identity, config, options } = ssh;
+        let SshSettings {
+            identity,
+            config,
+            options,
+        } = ssh;
         put_or_remove(table, "identity", identity.clone());
         put_or_remove(table, "config", config.clone());
         put_texts(table, "options", options);
     }
     if *options != was.options {
         let table = sub_table(top, "options");
-        let gone: Vec<_> =
-            was.options.0.keys().filter(|key| !options.0.contains_key(*key)).collect();
+        let gone: Vec<_> = was
+            .options
+            .0
+            .keys()
+            .filter(|key| !options.0.contains_key(*key))
+            .collect();
         for key in gone {
             table.remove(key);
         }
@@ -383,7 +433,10 @@ mod tests {
 
     #[test]
     fn a_new_file_reads_back_as_the_profile() {
-        let profile = Profile { name: "a \"b\"\n→ 😀".into(), ..Profile::default() };
+        let profile = Profile {
+            name: "a \"b\"\n→ 😀".into(),
+            ..Profile::default()
+        };
         let text = create(&profile);
         let loaded = read(text.as_bytes(), ProfileId::default()).unwrap();
         assert_eq!(loaded.profile, profile);

@@ -136,7 +136,10 @@ impl Profiles {
         self.scan.refresh(&self.dir)?;
         let order = order::read(&self.order_file);
         let place = |entry: &Entry| {
-            entry.id().and_then(|id| order.iter().position(|o| o == id)).unwrap_or(usize::MAX)
+            entry
+                .id()
+                .and_then(|id| order.iter().position(|o| o == id))
+                .unwrap_or(usize::MAX)
         };
         let mut entries: Vec<_> = self.scan.entries().cloned().collect();
         entries.sort_by_cached_key(place);
@@ -207,9 +210,13 @@ impl Profiles {
         // The bytes may be newer than the scan; what counts is what they say.
         let is_current = file::read(&bytes, profile.id.clone()).is_ok_and(|l| l.profile == *old);
         if !is_current {
-            return Err(Error::new(ErrorKind::Config, "save the profile", "its file has changed")
-                .at(path.as_path())
-                .hint("look at it again, then save"));
+            return Err(Error::new(
+                ErrorKind::Config,
+                "save the profile",
+                "its file has changed",
+            )
+            .at(path.as_path())
+            .hint("look at it again, then save"));
         }
         let text = String::from_utf8_lossy(&bytes);
         let text = file::rewrite(&text, old, profile).map_err(|fault| {
@@ -236,8 +243,11 @@ impl Profiles {
     /// # Errors
     /// Those of the system.
     pub fn create(&mut self, name: &str) -> Result<Profile> {
-        let profile =
-            Profile { id: self.new_id()?, name: name.to_owned(), ..Profile::default() };
+        let profile = Profile {
+            id: self.new_id()?,
+            name: name.to_owned(),
+            ..Profile::default()
+        };
         self.save(&profile)?;
         self.place(&profile.id, usize::MAX)?;
         Ok(profile)
@@ -248,7 +258,10 @@ impl Profiles {
     /// # Errors
     /// Those of the system.
     pub fn add(&mut self, profile: &Profile) -> Result<Profile> {
-        let profile = Profile { id: self.new_id()?, ..profile.clone() };
+        let profile = Profile {
+            id: self.new_id()?,
+            ..profile.clone()
+        };
         self.save(&profile)?;
         self.place(&profile.id, usize::MAX)?;
         Ok(profile)
@@ -281,12 +294,20 @@ impl Profiles {
             })
             .find(|name| !names.contains(name))
             .unwrap_or_else(|| old.name.clone());
-        let copy = Profile { id: self.new_id()?, name, ..old.clone() };
+        let copy = Profile {
+            id: self.new_id()?,
+            name,
+            ..old.clone()
+        };
         let text = file::rewrite(&text, &old, &copy).map_err(|fault| {
             Error::new(ErrorKind::Bug, "copy the profile's text", fault.reason).at(path.as_path())
         })?;
         self.write_new(&copy, &text)?;
-        let below = self.ids()?.iter().position(|other| other == id).map_or(usize::MAX, |at| at + 1);
+        let below = self
+            .ids()?
+            .iter()
+            .position(|other| other == id)
+            .map_or(usize::MAX, |at| at + 1);
         self.place(&copy.id, below)?;
         Ok(copy)
     }
@@ -296,7 +317,11 @@ impl Profiles {
     /// # Errors
     /// Those of the system.
     pub fn delete(&mut self, id: &ProfileId) -> Result<Deleted> {
-        let position = self.ids()?.iter().position(|other| other == id).unwrap_or(usize::MAX);
+        let position = self
+            .ids()?
+            .iter()
+            .position(|other| other == id)
+            .unwrap_or(usize::MAX);
         let found = self.found(id)?;
         let deleted = Deleted {
             id: id.clone(),
@@ -321,7 +346,10 @@ impl Profiles {
     /// # Errors
     /// Those of the system; `NotFound` when it is in the trash no more.
     pub fn restore(&mut self, deleted: &Deleted) -> Result<()> {
-        disk::rename_new(&self.trash.join(&deleted.file), &self.dir.join(&deleted.file))?;
+        disk::rename_new(
+            &self.trash.join(&deleted.file),
+            &self.dir.join(&deleted.file),
+        )?;
         self.scan.refresh(&self.dir)?;
         self.place(&deleted.id, deleted.position)
     }
@@ -440,17 +468,25 @@ fn name_of(entry: &Entry) -> Option<String> {
 }
 
 fn no_profile(wanted: &str) -> Error {
-    Error::new(ErrorKind::NotFound, "find the profile", "there is none of that name or id")
-        .at(wanted)
-        .hint("see 'transload profiles list'")
+    Error::new(
+        ErrorKind::NotFound,
+        "find the profile",
+        "there is none of that name or id",
+    )
+    .at(wanted)
+    .hint("see 'transload profiles list'")
 }
 
 fn check_id(id: &ProfileId) -> Result<()> {
     if slug::is_id(&id.0) {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Bug, "save the profile", "its id is not 8 hexadecimal digits")
-        .at(id.0.as_str()))
+    Err(Error::new(
+        ErrorKind::Bug,
+        "save the profile",
+        "its id is not 8 hexadecimal digits",
+    )
+    .at(id.0.as_str()))
 }
 
 /// Makes sure that what is written can be read, before it replaces anything: a place that was put

@@ -17,9 +17,17 @@ pub(super) fn read(path: &Path) -> Vec<ProfileId> {
     let Ok(document) = toml::parse(&bytes) else {
         return Vec::new();
     };
-    let values = Reader::top(&document).array("order").ok().flatten().unwrap_or_default();
+    let values = Reader::top(&document)
+        .array("order")
+        .ok()
+        .flatten()
+        .unwrap_or_default();
     let mut order: Vec<ProfileId> = Vec::with_capacity(values.len());
-    for id in values.iter().filter_map(|(value, _)| value.as_str()).filter(|id| is_id(id)) {
+    for id in values
+        .iter()
+        .filter_map(|(value, _)| value.as_str())
+        .filter(|id| is_id(id))
+    {
         let id = ProfileId(id.to_owned());
         if !order.contains(&id) {
             order.push(id);

@@ -51,7 +51,11 @@ impl Scan {
             let found = match known.remove(&file_name) {
                 Some(found) if found.stamp == stamp && found.is_good() => found,
                 // Damaged ones are read again: the reason may lie outside the file.
-                _ => Found { entry: read(dir, &file_name), file_name, stamp },
+                _ => Found {
+                    entry: read(dir, &file_name),
+                    file_name,
+                    stamp,
+                },
             };
             self.found.push(found);
         }
@@ -88,7 +92,10 @@ impl Scan {
         let Ok(stamps) = stamps(dir) else {
             return true;
         };
-        let known = self.found.iter().map(|found| (&found.file_name, &found.stamp));
+        let known = self
+            .found
+            .iter()
+            .map(|found| (&found.file_name, &found.stamp));
         !known.eq(stamps.iter())
     }
 
@@ -195,5 +202,11 @@ fn read(dir: &Path, file_name: &str) -> Entry {
 
 /// Returns damage that is about a file as a whole.
 fn whole(dir: &Path, file_name: &str, id: Option<ProfileId>, reason: String) -> Damaged {
-    Damaged { id, file: dir.join(file_name), line: 0, column: 0, reason }
+    Damaged {
+        id,
+        file: dir.join(file_name),
+        line: 0,
+        column: 0,
+        reason,
+    }
 }

@@ -20,7 +20,11 @@ pub fn slug(name: &str) -> String {
         }
     }
     let slug = slug.trim_end_matches('-');
-    if slug.is_empty() { "profile".to_owned() } else { slug.to_owned() }
+    if slug.is_empty() {
+        "profile".to_owned()
+    } else {
+        slug.to_owned()
+    }
 }
 
 /// Returns the file name of a profile.
