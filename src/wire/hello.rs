@@ -154,6 +154,9 @@ mod tests {
             hex(&NONCES.proof(&key, End::Acceptor)),
             hex(&NONCES.frame_key(&key).0),
         ];
-        assert_eq!(got, ["", "", ""]);
+        assert_eq!(
+            got,
+            ["08de19594769d3eb", "6a3430d5f6dc3dfd", "104333a477b26d41"]
+        );
     }
 }

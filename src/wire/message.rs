@@ -75,6 +75,8 @@ pub enum Role {
         contents: bool,
         /// What to leave out.
         rules: Vec<Rule>,
+        /// The name that the one source gets at the destination; empty for its own.
+        top: Vec<u8>,
     },
     /// Receive into this path.
     Receive {
@@ -178,6 +180,8 @@ pub struct Settled {
     pub bytes: u64,
     /// Is it right? `Unverified` with no text in a dry run.
     pub verdict: Verdict,
+    /// The name it got, where that is not its own ("keep both"); else empty.
+    pub name: Vec<u8>,
 }
 
 /// One message.
@@ -187,8 +191,9 @@ pub enum Message {
     Hello(Hello),
     /// Client to agent.
     Start(Box<Start>),
-    /// Agent to client: the addresses it listens on, as text; none when it does not.
-    Ready(Vec<String>),
+    /// Agent to client: the addresses it listens on, as text (none when it does not), and the name
+    /// that the one source gets (empty for its own).
+    Ready(Vec<String>, Vec<u8>),
     /// Client to agent.
     Route(RouteChoice),
     /// Agent to client: the route works, or why not.
@@ -222,6 +227,9 @@ pub enum Message {
 }
 
 impl Message {
+    /// The type of a message that carries a data frame.
+    pub const DATA: u8 = parts::DATA;
+
     /// Appends the whole message, length first, to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();

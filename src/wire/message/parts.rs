@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::entry::EntryKind;
 use crate::model::error::ErrorKind;
-use crate::model::relpath::{MAX_PATH, RelPath};
+use crate::model::relpath::{MAX_COMPONENT, MAX_PATH, RelPath};
 use crate::model::rules::RuleVerb;
 use crate::model::untrusted::shown;
 use crate::model::verdict::When;
@@ -25,9 +25,10 @@ pub(super) fn write(message: &Message, e: &mut Encoder) {
             e.u8(2);
             write_start(s, e);
         }
-        Message::Ready(addresses) => {
+        Message::Ready(addresses, top) => {
             e.u8(3);
             write_texts(addresses, e);
+            e.blob(top);
         }
         Message::Route(choice) => {
             e.u8(4);
@@ -109,6 +110,7 @@ pub(super) fn write(message: &Message, e: &mut Encoder) {
                 e.u8(settled.reason as u8);
                 e.num(settled.bytes);
                 write_verdict(&settled.verdict, e);
+                e.blob(&settled.name);
             }
         }
         Message::Progress(bytes, busy) => {
@@ -147,7 +149,7 @@ pub(super) fn read(kind: u8, d: &mut Decoder<'_>) -> Result<Message> {
             connection: d.blob(MAX_TEXT)?.to_vec(),
         }),
         2 => Message::Start(Box::new(read_start(d)?)),
-        3 => Message::Ready(read_texts(d)?),
+        3 => Message::Ready(read_texts(d)?, d.blob(MAX_COMPONENT)?.to_vec()),
         4 => Message::Route(match d.u8()? {
             0 => RouteChoice::Direct,
             1 => RouteChoice::Reversed(read_texts(d)?),
@@ -208,6 +210,7 @@ pub(super) fn read(kind: u8, d: &mut Decoder<'_>) -> Result<Message> {
                 reason: pick(&REASONS, d.u8()?)?,
                 bytes: d.num()?,
                 verdict: read_verdict(d)?,
+                name: d.blob(MAX_COMPONENT)?.to_vec(),
             })
         })?),
         13 => Message::Progress(d.num()?, d.flag()?),
@@ -461,6 +464,7 @@ fn write_start(s: &Start, e: &mut Encoder) {
             sources,
             contents,
             rules,
+            top,
         } => {
             e.u8(0);
             e.num(sources.len() as u64);
@@ -473,6 +477,7 @@ fn write_start(s: &Start, e: &mut Encoder) {
                 e.flag(rule.verb == RuleVerb::Include);
                 e.blob(rule.pattern.as_bytes());
             }
+            e.blob(top);
         }
         Role::Receive {
             destination,
@@ -534,6 +539,7 @@ fn read_start(d: &mut Decoder<'_>) -> Result<Start> {
                 rules: (0..d.capped(MAX_PAGE as u64)?)
                     .map(|_| read_rule(d))
                     .collect::<Result<_>>()?,
+                top: d.blob(MAX_COMPONENT)?.to_vec(),
             },
             1 => Role::Receive {
                 destination: d.blob(MAX_PATH)?.to_vec(),

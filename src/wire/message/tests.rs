@@ -40,6 +40,7 @@ fn samples() -> Vec<Message> {
         reason: Reason::Time,
         bytes: 300,
         verdict,
+        name: b"n".to_vec(),
     };
     vec![
         Message::Hello(Hello {
@@ -63,6 +64,7 @@ fn samples() -> Vec<Message> {
                     verb: RuleVerb::Include,
                     pattern: "*.c".into(),
                 }],
+                top: b"t".to_vec(),
             },
             terms: Terms {
                 dry_run: true,
@@ -74,7 +76,7 @@ fn samples() -> Vec<Message> {
                 resume: true,
             },
         })),
-        Message::Ready(vec!["127.0.0.1:9".into()]),
+        Message::Ready(vec!["127.0.0.1:9".into()], b"n".to_vec()),
         Message::Route(RouteChoice::Reversed(vec!["[::1]:9".into()])),
         Message::Routed(Err("no".into())),
         Message::Routed(Ok(())),
