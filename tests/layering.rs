@@ -18,7 +18,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("fs", &["model"]),
     ("wire", &["model"]),
     ("verify", &["model"]),
-    ("pump", &["model", "verify", "fs", "wire"]),
+    ("pump", &["model", "plan", "verify", "fs", "wire"]),
     ("store", &["model"]),
     ("remote", &["model", "proc"]),
     (

@@ -2,13 +2,14 @@
 
 pub mod contract;
 pub mod cx;
+pub mod tcp;
 
 use contract::Backend;
 
 /// Every method, in the order in which they are offered. A new method adds its folder, its `mod`
 /// line and one entry here; form, flags, help and conformance tests follow from what it says of
 /// itself.
-pub const ALL: &[&dyn Backend] = &[];
+pub const ALL: &[&dyn Backend] = &[&tcp::Tcp];
 
 /// Returns the method of that name.
 pub fn by_id(id: &str) -> Option<&'static dyn Backend> {

@@ -10,7 +10,7 @@ use crossbeam_channel::Receiver;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::pump::abort::Abort;
 use crate::pump::control::ControlWriter;
-use crate::pump::limit::{Bucket, Throttle};
+use crate::pump::limit::Bucket;
 use crate::pump::link::Link;
 use crate::pump::pool::{Chunk, Pool};
 use crate::wire::codec::broken;

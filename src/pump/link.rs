@@ -153,11 +153,11 @@ pub fn accept(
     Ok(links)
 }
 
-/// Opens `count` proven connections to the first of the addresses that answers.
+/// Connects to the first of the addresses that answers, within [`CONNECT`] in all.
 ///
 /// # Errors
 /// `Unreachable` with the last reason.
-pub fn connect(addresses: &[SocketAddr], count: u16, key: &JobKey) -> Result<Vec<Link>> {
+pub fn reach(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr)> {
     let until = Instant::now() + CONNECT;
     let mut last = Error::new(
         ErrorKind::Unreachable,
@@ -171,7 +171,7 @@ pub fn connect(addresses: &[SocketAddr], count: u16, key: &JobKey) -> Result<Vec
             break;
         }
         match TcpStream::connect_timeout(address, left) {
-            Ok(first) => return prove_all(first, *address, count, key),
+            Ok(stream) => return Ok((stream, *address)),
             Err(error) => {
                 last = Error::io("connect to the data port", &error).at(address.to_string());
                 last.kind = ErrorKind::Unreachable;
@@ -181,7 +181,12 @@ pub fn connect(addresses: &[SocketAddr], count: u16, key: &JobKey) -> Result<Vec
     Err(last)
 }
 
-fn prove_all(first: TcpStream, address: SocketAddr, count: u16, key: &JobKey) -> Result<Vec<Link>> {
+/// Proves a connection, and opens and proves the others up to `count`.
+///
+/// # Errors
+/// `Protocol` when the other end does not hold the key, or what keeps it from answering.
+pub fn prove(reached: (TcpStream, SocketAddr), count: u16, key: &JobKey) -> Result<Vec<Link>> {
+    let (first, address) = reached;
     let until = Instant::now() + HANDSHAKE;
     let at = |e: Error| e.at(address.to_string());
     let mut links = vec![ask(first, 0, key, until).map_err(at)?];
@@ -338,7 +343,7 @@ mod tests {
                     &|| false,
                 )
             });
-            let connected = connect(&[address], count, &ours);
+            let connected = reach(&[address]).and_then(|it| prove(it, count, &ours));
             (accepted.join().unwrap(), connected)
         })
     }
@@ -371,7 +376,7 @@ mod tests {
             http.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n0123456789")
                 .unwrap();
             let _silent = TcpStream::connect(address).unwrap();
-            assert_eq!(connect(&[address], 1, &key).unwrap().len(), 1);
+            assert_eq!(prove(reach(&[address]).unwrap(), 1, &key).unwrap().len(), 1);
             assert_eq!(accepted.join().unwrap().unwrap().len(), 1);
         });
         assert!(

@@ -5,9 +5,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::fs::filter::Filter;
 use crate::fs::root::Root;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::relpath::RelPath;
+use crate::model::rules::{Rule, RuleVerb};
+use crate::pump::name::STAGING_GLOB;
 
 /// One source: a root that stays open, and what of it is sent.
 #[derive(Clone, Debug)]
@@ -104,6 +107,19 @@ pub fn open_all(written: &[Vec<u8>], contents: bool) -> (Vec<Source>, Vec<(Vec<u
         }
     }
     (sources, troubles)
+}
+
+/// Returns the filter of a run: the user's rules, and never a staging folder.
+///
+/// # Errors
+/// `Config` for a pattern that makes no sense.
+pub fn filter(rules: &[Rule]) -> Result<Filter> {
+    let ours = Rule {
+        verb: RuleVerb::Exclude,
+        pattern: STAGING_GLOB.to_owned(),
+    };
+    let all: Vec<Rule> = std::iter::once(ours).chain(rules.iter().cloned()).collect();
+    Filter::new(&all)
 }
 
 /// Replaces a leading `~` by the home folder.

@@ -39,8 +39,6 @@ pub struct Hello {
     pub newest: u16,
     /// Its version, for people.
     pub version: String,
-    /// BLAKE3 of its own file; zeros when it cannot read it.
-    pub own_digest: [u8; 32],
     /// The value of `SSH_CONNECTION`, empty without one.
     pub connection: Vec<u8>,
 }

@@ -14,7 +14,7 @@
 //! # Flow
 //! ```text
 //! client                                    agent
-//!                                       <-  Hello     levels, version, digest of its own file
+//!                                       <-  Hello     levels, version, where ssh arrived
 //! Start        level, role, terms, key  ->
 //!                                       <-  Ready     where it listens
 //! Route        direct, reversed, channel ->

@@ -18,7 +18,6 @@ pub(super) fn write(message: &Message, e: &mut Encoder) {
             e.num(h.oldest.into());
             e.num(h.newest.into());
             e.blob(h.version.as_bytes());
-            e.raw(&h.own_digest);
             e.blob(&h.connection);
         }
         Message::Start(s) => {
@@ -145,7 +144,6 @@ pub(super) fn read(kind: u8, d: &mut Decoder<'_>) -> Result<Message> {
             oldest: d.capped(u16::MAX.into())? as u16,
             newest: d.capped(u16::MAX.into())? as u16,
             version: read_text(d)?,
-            own_digest: d.array()?,
             connection: d.blob(MAX_TEXT)?.to_vec(),
         }),
         2 => Message::Start(Box::new(read_start(d)?)),

@@ -47,7 +47,6 @@ fn samples() -> Vec<Message> {
             oldest: 1,
             newest: 2,
             version: "0.1".into(),
-            own_digest: [5; 32],
             connection: b"a 1 b 2".to_vec(),
         }),
         Message::Start(Box::new(Start {
