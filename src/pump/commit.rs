@@ -20,6 +20,7 @@ use crate::model::digest::{Algorithm, Digest};
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::relpath::RelPath;
 use crate::model::verdict::{Verdict, When};
+use crate::plan::compare::Decision;
 use crate::pump::CHUNK;
 use crate::pump::abort::Abort;
 use crate::pump::admit::{Expectations, Expected, FolderMeta, place};
@@ -399,6 +400,7 @@ impl Commit<'_> {
             })),
             Ok(there) => {
                 if self.ask_again(item.file, item.sent.attempt, state)? {
+                    self.take_back(item, name)?;
                     return Ok(None);
                 }
                 Ok(Some(Verdict::Differs {
@@ -410,6 +412,17 @@ impl Commit<'_> {
                 error.at(item.expected.path.as_bytes()),
             ))),
         }
+    }
+
+    /// Makes room for the next attempt: what this job put there and found wrong does not keep it
+    /// from getting the name again. A file that was replaced is simply replaced once more.
+    fn take_back(&self, item: &Ready, name: &[u8]) -> Result<()> {
+        if matches!(item.expected.decision, Decision::Replace(_)) {
+            return Ok(());
+        }
+        let path = &item.expected.path;
+        let name = if name.is_empty() { path.name() } else { name };
+        self.root.dir(path.parent().as_ref())?.remove_file(name)
     }
 
     /// Digests the file from the disk, past the cache.

@@ -11,6 +11,7 @@
 //! | `hash` | digests large files | the reader or a writer |
 //! | `lane-N` | tags and sends, or receives and checks, frames | its socket |
 //! | `disk-N` | writes parts | its lane |
+//! | `copy-N` | copies between local folders | the disk |
 //! | `commit` | compares digests, makes groups durable, gives final names | the disk |
 
 pub mod abort;
@@ -19,6 +20,7 @@ mod commit;
 pub mod control;
 pub mod destination;
 mod digest;
+pub mod direct;
 mod disk;
 pub mod lane;
 pub mod limit;

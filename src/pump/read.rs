@@ -54,13 +54,13 @@ struct Batch {
 
 /// What a file was like when it was opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Snapshot {
-    size: u64,
-    mtime: FileTime,
+pub(super) struct Snapshot {
+    pub size: u64,
+    pub mtime: FileTime,
 }
 
 impl Snapshot {
-    fn of(file: &File) -> Result<Self> {
+    pub fn of(file: &File) -> Result<Self> {
         let meta = file
             .metadata()
             .map_err(|e| Error::io("look at the source file", &e))?;
@@ -384,7 +384,7 @@ fn header(kind: Kind, attempt: u8, file: u64, offset: u64, size: u64) -> Header 
     }
 }
 
-fn changed() -> Error {
+pub(super) fn changed() -> Error {
     Error::new(
         ErrorKind::SourceChanged,
         "read the source file",

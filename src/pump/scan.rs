@@ -13,11 +13,9 @@ use crate::model::error::Result;
 use crate::model::progress::Counters;
 use crate::model::relpath::RelPath;
 use crate::pump::abort::Abort;
-use crate::pump::control::ControlWriter;
 use crate::pump::report::Observer;
 use crate::pump::source::Source;
 use crate::wire::WINDOW;
-use crate::wire::message::Message;
 
 /// Entries of one page, and how long a page waits to be full.
 const PAGE: usize = 512;
@@ -87,32 +85,34 @@ pub(super) struct Scan<'a> {
     /// The name that the one source gets; `None` for its own.
     pub top: Option<&'a [u8]>,
     pub book: &'a Book,
-    pub control: &'a ControlWriter,
+    /// Takes each page: the first entry's number, and the entries.
+    pub announce: &'a mut dyn FnMut(u64, Vec<Entry>) -> Result<()>,
     pub counters: &'a Counters,
     pub observer: &'a dyn Observer,
     pub abort: &'a Abort,
 }
 
 impl Scan<'_> {
-    /// Announces everything.
-    pub fn run(&self) -> Result<()> {
+    /// Announces everything; returns how many entries there are.
+    pub fn run(mut self) -> Result<u64> {
+        let sources = self.sources;
         let mut pages = Pages {
-            scan: self,
+            scan: &mut self,
             next: 0,
             items: Vec::new(),
             entries: Vec::new(),
             since: Instant::now(),
         };
-        for source in self.sources {
+        for source in sources {
             let walk = Walk::new(
                 source.root.clone(),
                 source.start.clone(),
-                self.filter.clone(),
+                pages.scan.filter.clone(),
                 source.prefix.clone(),
             );
             for found in walk {
-                if self.abort.is_stopped() {
-                    return Ok(());
+                if pages.scan.abort.is_stopped() {
+                    return Ok(pages.next);
                 }
                 match found {
                     Found::Entry { entry, real, .. } => {
@@ -125,15 +125,16 @@ impl Scan<'_> {
                     }
                     Found::Excluded { .. } => {}
                     Found::Failed { path, error } => {
-                        self.counters.warnings.fetch_add(1, Relaxed);
-                        self.observer.trouble(&path, &error);
+                        pages.scan.counters.warnings.fetch_add(1, Relaxed);
+                        pages.scan.observer.trouble(&path, &error);
                     }
                 }
             }
         }
         pages.flush()?;
+        let count = pages.next;
         self.counters.set_listed();
-        self.control.send(&Message::EntriesEnd(pages.next))
+        Ok(count)
     }
 
     /// Puts the new name in the place of the first component.
@@ -149,7 +150,7 @@ impl Scan<'_> {
 
 /// Entries that wait to be announced together.
 struct Pages<'a, 'b> {
-    scan: &'a Scan<'b>,
+    scan: &'a mut Scan<'b>,
     next: u64,
     items: Vec<Item>,
     entries: Vec<Entry>,
@@ -186,6 +187,6 @@ impl Pages<'_, '_> {
             return Ok(());
         }
         let entries = std::mem::take(&mut self.entries);
-        self.scan.control.send(&Message::Entries(first, entries))
+        (self.scan.announce)(first, entries)
     }
 }

@@ -113,19 +113,26 @@ impl SendRun<'_> {
                     Ok(())
                 });
             }
-            let scan = Scan {
-                sources: self.sources,
-                filter: self.filter,
-                top: self.top,
-                book: &book,
-                control,
-                counters: self.counters,
-                observer: self.observer,
-                abort: self.abort,
-            };
-            self.abort.thread(scope, "scan".into(), move || scan.run());
+            let (sources, filter, top) = (self.sources, self.filter, self.top);
+            let (counters, observer, abort, book) =
+                (self.counters, self.observer, self.abort, &book);
+            abort.thread(scope, "scan".into(), move || {
+                let mut announce = |first, entries| control.send(&Message::Entries(first, entries));
+                let scan = Scan {
+                    sources,
+                    filter,
+                    top,
+                    book,
+                    announce: &mut announce,
+                    counters,
+                    observer,
+                    abort,
+                };
+                let count = scan.run()?;
+                control.send(&Message::EntriesEnd(count))
+            });
             let hearing = Hearing {
-                book: &book,
+                book,
                 wants: want_tx,
                 throttle: self.throttle,
                 counters: self.counters,

@@ -7,7 +7,7 @@ mod tests;
 use crate::model::digest::{Algorithm, Digest};
 use crate::model::entry::{Action, Entry, FileTime, Reason};
 use crate::model::error::{Error, Result};
-use crate::model::profile::Preserve;
+use crate::model::profile::{Preserve, Settings};
 use crate::model::rules::{Conflict, Rule};
 use crate::model::verdict::Verdict;
 use crate::wire::codec::{Decoder, Encoder, broken};
@@ -60,6 +60,25 @@ pub struct Terms {
     pub preserve: Preserve,
     /// An earlier run with this job id stopped half-way.
     pub resume: bool,
+}
+
+impl Terms {
+    /// Takes what matters to both ends out of a job's settings. A plan shows under `Ask` what a
+    /// person will be asked about; a run never has it.
+    pub fn of(settings: &Settings, conflict: Conflict, resume: bool, dry_run: bool) -> Self {
+        Self {
+            dry_run,
+            verify: settings.verify,
+            read_back: settings.read_back,
+            durable: settings.durable,
+            conflict: match conflict {
+                Conflict::Ask if !dry_run => Conflict::Fail,
+                rule => rule,
+            },
+            preserve: settings.preserve,
+            resume,
+        }
+    }
 }
 
 /// What the agent is to do.

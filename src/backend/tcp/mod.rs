@@ -1,9 +1,7 @@
 //! Method `tcp`: the agent is started over ssh, the data goes over plain TCP.
 
-mod observer;
 mod route;
 mod session;
-mod watch;
 
 use crate::backend::contract::{Backend, Caps, Session};
 use crate::backend::cx::Cx;

@@ -5,12 +5,12 @@ use std::process::ChildStdout;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::backend::collect::Collector;
 use crate::backend::contract::Session;
 use crate::backend::cx::{Ask, Cx};
-use crate::backend::tcp::observer::Collector;
 use crate::backend::tcp::route::{Opened, Ways};
-use crate::backend::tcp::watch::watch;
 use crate::backend::tcp::{Ends, ends, ports, streams};
+use crate::backend::watch::watch;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::event::{Answer, QuestionKind};
 use crate::model::job::JobSpec;
@@ -19,7 +19,6 @@ use crate::model::outcome::{Route, Tally};
 use crate::model::plan::PlanTotals;
 use crate::model::profile::{Encrypt, MethodChoice};
 use crate::model::progress::Phase;
-use crate::model::rules::Conflict;
 use crate::proc::{Child, Tail};
 use crate::pump::abort::Abort;
 use crate::pump::control::{ControlReader, ControlWriter};
@@ -105,23 +104,6 @@ impl TcpSession {
         })
     }
 
-    fn terms(&self, cx: &Cx<'_>, dry_run: bool) -> Terms {
-        let settings = &self.spec.settings;
-        Terms {
-            dry_run,
-            verify: settings.verify,
-            read_back: settings.read_back,
-            durable: settings.durable,
-            // A plan shows under Ask what a person will be asked about; a run never has it.
-            conflict: match cx.conflict {
-                Conflict::Ask if !dry_run => Conflict::Fail,
-                rule => rule,
-            },
-            preserve: settings.preserve,
-            resume: self.spec.resume,
-        }
-    }
-
     /// Runs once, for real or dry.
     fn once(&mut self, cx: &Cx<'_>, dry_run: bool) -> Result<(PlanTotals, Tally)> {
         let abort = Abort::default();
@@ -183,7 +165,7 @@ impl TcpSession {
         collector: &Collector<'_>,
         abort: &Abort,
     ) -> Result<()> {
-        let terms = self.terms(cx, dry_run);
+        let terms = Terms::of(&self.spec.settings, cx.conflict, self.spec.resume, dry_run);
         let settings = self.spec.settings.clone();
         let key = JobKey(random()?);
         cx.counters.set_phase(if dry_run {

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::backend::collect::Collector;
 use crate::backend::cx::Cx;
-use crate::backend::tcp::observer::Collector;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::progress::Phase;
 use crate::pump::abort::Abort;
