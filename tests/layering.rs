@@ -18,7 +18,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("fs", &["model"]),
     ("wire", &["model"]),
     ("verify", &["model"]),
-    ("pump", &["model", "plan", "verify", "fs", "wire"]),
+    ("pump", &["model", "verify", "fs", "wire"]),
     ("store", &["model"]),
     ("remote", &["model", "proc"]),
     (
@@ -101,7 +101,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "rustix",
         &[
-            "fs", "pump", "proc", "agent", "backend", "remote", "desktop", "store",
+            "fs", "pump", "proc", "agent", "backend", "remote", "desktop",
         ],
     ),
     ("blake3", &["verify", "wire", "pump", "remote"]),
@@ -114,7 +114,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("signal_hook", &["cli"]),
     ("directories", &["store"]),
     ("rusqlite", &["store"]),
-    ("toml_edit", &["store"]),
+    // The window reads the tokens of its look with it.
+    ("toml_edit", &["store", "ui"]),
     ("serde_json", &["store", "engine", "service", "cli"]),
     ("tokio", &["engine"]),
     ("eframe", &["ui"]),

@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -16,9 +15,6 @@ use crate::fs::stat::{Stat, words};
 use crate::fs::tree;
 use crate::model::entry::{EntryKind, FileTime};
 use crate::model::error::{Error, ErrorKind, Result};
-
-/// How long a file that a file server has lent out is waited for.
-const LENT: Duration = Duration::from_secs(3);
 
 /// What a rename does with something that has the new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,15 +52,18 @@ impl Dir {
         Self { fd, listable }
     }
 
-    /// Opens a regular file for reading and returns it with its attributes. Never follows a
-    /// link, and waits for nobody but a file server that has lent the file out, 3 s at most.
+    /// Opens a regular file for reading and returns it with its attributes. Never waits for
+    /// anybody, and never follows a link.
     ///
     /// # Errors
     /// `Denied` for a link, `Unsupported` for anything else that is not a regular file.
     pub fn open_read(&self, name: &[u8]) -> Result<(File, Stat)> {
         check(name);
         const DOING: &str = "open the file";
-        let fd = open_soon(&self.fd, name, OFlags::RDONLY).map_err(|e| failed(DOING, e))?;
+        // NONBLOCK: a FIFO that took the file's place since it was listed must not hold us.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())
+            .map_err(|e| failed(DOING, e))?;
         let stat = Stat::from(rustix::fs::fstat(&fd).map_err(|e| failed(DOING, e))?);
         regular(DOING, &stat)?;
         Ok((File::from(fd), stat))
@@ -127,7 +126,8 @@ impl Dir {
     pub fn open_part(&self, name: &[u8]) -> Result<Option<File>> {
         check(name);
         const DOING: &str = "open the unfinished file";
-        let fd = match open_soon(&self.fd, name, OFlags::RDWR) {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(failed(DOING, errno)),
@@ -343,24 +343,6 @@ impl AsFd for Dir {
 /// Opens the working directory of this process, for paths that a person typed.
 pub(super) fn working_dir() -> BorrowedFd<'static> {
     CWD
-}
-
-/// Opens an existing file without following a link and without waiting for the other end of a
-/// FIFO that took the file's place since it was listed.
-///
-/// That way of opening fails at once also while a file server (Samba, NFS) has lent the file to
-/// one of its clients; the attempt itself makes it ask for it back, so some more follow.
-fn open_soon(dir: &OwnedFd, name: &[u8], access: OFlags) -> rustix::io::Result<OwnedFd> {
-    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let start = Instant::now();
-    loop {
-        match rustix::fs::openat(dir, name, flags, Mode::empty()) {
-            Err(Errno::AGAIN) if start.elapsed() < LENT => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            opened => return opened,
-        }
-    }
 }
 
 /// Catches a path given as a name while developing; `RelPath` hands out no such names.

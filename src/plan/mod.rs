@@ -1,3 +1,1 @@
-//! Two sides to a decision, purely: no file is looked at here.
-
-pub mod compare;
+//! Two listings to a plan, purely.

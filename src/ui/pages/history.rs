@@ -1,0 +1,91 @@
+//! The runs that ended, newest first.
+
+use egui::{RichText, Ui};
+use egui_extras::{Column, TableRow};
+
+use crate::model::untrusted::shown;
+use crate::present::text::{outcome, outcome_short};
+use crate::present::units::{ago, bytes, count, duration, rate};
+use crate::ui::pages::{empty, table};
+use crate::ui::parts::controls::{cut, icon, right, soft};
+use crate::ui::parts::profiles_list::{outcome_sign, tone_colour};
+use crate::ui::ports::Run;
+use crate::ui::state::State;
+use crate::ui::theme::palette;
+
+/// Draws the page.
+pub fn show(ui: &mut Ui, state: &State) {
+    if state.runs.is_empty() {
+        empty(ui, "Runs that ended are kept here");
+        return;
+    }
+    table::at_least(ui, 780.0, |ui| {
+        let fixed = 88.0 + 120.0 + 64.0 + 76.0 + 88.0 + 92.0;
+        let rest = ui.available_width() - fixed - 7.0 * table::GAP;
+        let [job, _] = table::parts(rest, [(3.0, 96.0, 480.0), (1.0, 64.0, 9e9)]);
+        let columns = [
+            Column::exact(88.0),
+            Column::exact(job).clip(true),
+            Column::exact(120.0),
+            Column::exact(64.0),
+            Column::exact(76.0),
+            Column::exact(88.0),
+            Column::exact(92.0),
+            Column::remainder().at_least(64.0).clip(true),
+        ];
+        table::begin(ui, "runs", &columns)
+            .header(table::row_height(), |mut row| {
+                for (words, number) in [
+                    ("When", false),
+                    ("Job", false),
+                    ("Outcome", false),
+                    ("Files", true),
+                    ("Bytes", true),
+                    ("Time", true),
+                    ("Goodput", true),
+                    ("Method", false),
+                ] {
+                    table::head(&mut row, words, number);
+                }
+            })
+            .body(|body| {
+                body.rows(table::row_height(), state.runs.len(), |mut row| {
+                    if let Some(run) = state.runs.get(row.index()) {
+                        one(&mut row, run, state.wall);
+                    }
+                });
+            });
+    });
+}
+
+fn one(cells: &mut TableRow<'_, '_>, run: &Run, wall: i64) {
+    let report = &run.report;
+    cells.col(|ui| {
+        soft(ui, ago(u64::try_from(wall - run.ended).unwrap_or_default()));
+    });
+    cells.col(|ui| {
+        cut(ui, shown(run.title.as_bytes()));
+    });
+    cells.col(|ui| {
+        ui.spacing_mut().item_spacing.x = 6.0;
+        let (sign, tone) = outcome_sign(&run.outcome);
+        let colour = tone_colour(palette(ui), tone);
+        icon(ui, sign, colour);
+        let words = RichText::new(outcome_short(&run.outcome, report)).color(colour);
+        ui.label(words).on_hover_text(outcome(&run.outcome, report));
+    });
+    cells.col(|ui| right(ui, count(report.files)));
+    cells.col(|ui| right(ui, bytes(report.bytes)));
+    cells.col(|ui| right(ui, duration(report.seconds)));
+    cells.col(|ui| {
+        if report.bytes > 0 {
+            right(ui, rate(report.goodput()));
+        }
+    });
+    cells.col(|ui| {
+        let method = soft(ui, shown(report.method.as_bytes()));
+        if !report.why.is_empty() {
+            method.on_hover_text(shown(report.why.as_bytes()));
+        }
+    });
+}

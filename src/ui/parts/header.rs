@@ -1,0 +1,145 @@
+//! The top line of the editor: the profile's name, Simulate, Start and the menu, always in the same
+//! places.
+
+use egui::{Align, Button, FontId, Frame, Layout, Margin, TextEdit, Ui, Vec2};
+
+use crate::ui::parts::controls::{Weight, button, icon_button};
+use crate::ui::parts::icon::Icon;
+use crate::ui::state::{Focus, State};
+use crate::ui::theme::{palette, tokens};
+use crate::ui::wish::{Deed, TABLE, Wish, keys};
+
+/// Draws the line.
+pub fn show(ui: &mut Ui, state: &mut State, wishes: &mut Vec<Wish>) {
+    ui.horizontal(|ui| {
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            menu(ui, state, wishes);
+            let lacks = match &state.draft {
+                None => Some("make or choose a profile first"),
+                Some(draft) => draft.lacks(),
+            };
+            for (deed, words, icon, weight) in [
+                (Deed::Start, "Start", Icon::Play, Weight::Main),
+                (Deed::Simulate, "Simulate", Icon::Eye, Weight::Plain),
+            ] {
+                let help = match (lacks, deed) {
+                    (Some(lacks), _) => lacks.to_owned(),
+                    (None, Deed::Start) => format!("Do it ({})", keys(ui.ctx(), deed)),
+                    (None, _) => format!(
+                        "Show what would be done, write nothing ({})",
+                        keys(ui.ctx(), deed)
+                    ),
+                };
+                let shown = button(ui, Some(icon), words, weight, lacks.is_none());
+                let clicked = shown.clicked();
+                // The name stays the word on the button; the help comes beside it.
+                shown
+                    .on_hover_text(&help)
+                    .on_disabled_hover_text(&help)
+                    .accessible_name(words);
+                if clicked {
+                    wishes.push(Wish::Do(deed));
+                }
+            }
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                name(ui, state, wishes)
+            });
+        });
+    });
+}
+
+fn name(ui: &mut Ui, state: &mut State, wishes: &mut Vec<Wish>) {
+    let p = palette(ui);
+    let heading = FontId::proportional(tokens().text.heading);
+    let Some(draft) = &mut state.draft else {
+        ui.label(
+            egui::RichText::new("No profile")
+                .font(heading)
+                .color(p.soft),
+        );
+        return;
+    };
+    // It looks like a heading until it is typed in.
+    ui.visuals_mut().widgets.inactive.bg_stroke.color = egui::Color32::TRANSPARENT;
+    ui.visuals_mut().text_edit_bg_color = Some(p.ground);
+    let shown = ui
+        .add(
+            TextEdit::singleline(&mut draft.profile.name)
+                .font(heading)
+                .hint_text("Name of this profile")
+                .margin(Margin::symmetric(4, 2))
+                .desired_width(f32::INFINITY)
+                .char_limit(300),
+        )
+        .accessible_name("Profile name");
+    if shown.changed() {
+        wishes.push(Wish::Edited);
+    }
+    if state.focus == Some(Focus::Name) {
+        state.focus = None;
+        shown.request_focus();
+        select_all(ui, shown.id, draft.profile.name.chars().count());
+    }
+}
+
+/// Selects what stands in a field, so that typing replaces it.
+fn select_all(ui: &Ui, field: egui::Id, chars: usize) {
+    use egui::text::{CCursor, CCursorRange};
+    if let Some(mut state) = TextEdit::load_state(ui.ctx(), field) {
+        let all = CCursorRange::two(CCursor::default(), CCursor::new(chars));
+        state.cursor.set_char_range(Some(all));
+        TextEdit::store_state(ui.ctx(), field, state);
+    }
+}
+
+fn menu(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
+    let opener = icon_button(ui, Icon::More, "Menu", true);
+    egui::Popup::menu(&opener).show(|ui| {
+        ui.set_min_width(220.0);
+        egui::ScrollArea::vertical()
+            .max_height(ui.ctx().content_rect().height() - 48.0)
+            .show(ui, |ui| {
+                for row in TABLE {
+                    if row.group {
+                        ui.separator();
+                    }
+                    let mut item = Button::new(row.title).min_size(Vec2::new(220.0, 0.0));
+                    if let Some(keys) = &row.keys {
+                        item = item.shortcut_text(ui.ctx().format_shortcut(keys));
+                    }
+                    if let Deed::Look(look) = row.deed {
+                        item = item.selected(look == state.look);
+                    }
+                    if ui.add_enabled(possible(state, row.deed), item).clicked() {
+                        wishes.push(Wish::Do(row.deed));
+                        ui.close();
+                    }
+                }
+            });
+    });
+}
+
+/// Says whether a command makes sense now.
+pub fn possible(state: &State, deed: Deed) -> bool {
+    match deed {
+        Deed::Start | Deed::Simulate => state.draft.as_ref().is_some_and(|d| d.complete()),
+        Deed::Rename
+        | Deed::Duplicate
+        | Deed::Delete
+        | Deed::MoveUp
+        | Deed::MoveDown
+        | Deed::AddSource
+        | Deed::Swap => state.draft.is_some(),
+        Deed::SaveList => state.shown_job().is_some(),
+        Deed::ClearEnded => state.jobs.iter().any(|job| job.end.is_some()),
+        Deed::NewProfile | Deed::Search | Deed::Show(_) | Deed::Look(_) | Deed::Quit => true,
+    }
+}
+
+/// A frame with the margins of a page.
+pub fn page_frame(ui: &Ui) -> Frame {
+    let space = &tokens().space;
+    Frame::new()
+        .fill(palette(ui).ground)
+        .inner_margin(Margin::same(space.pad as i8))
+}

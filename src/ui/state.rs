@@ -1,0 +1,492 @@
+//! What the window knows. [`State::apply`] takes what others report and is pure: no clock, no
+//! disk, no engine; what has to be done as a consequence comes back as wishes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use egui::{Pos2, Rect};
+
+use crate::engine::{JobView, RowFilter, Totals};
+use crate::model::drop::{DropEvent, DroppedItem};
+use crate::model::error::Error;
+use crate::model::event::{Answer, Event, EventKind, QuestionKind};
+use crate::model::job::{Consent, JobId};
+use crate::model::outcome::{Abort, Outcome};
+use crate::model::profile::{Profile, ProfileId};
+use crate::model::untrusted::Untrusted;
+use crate::present::text::{error_block, outcome, sentence};
+use crate::present::units::counted;
+use crate::ui::draft::{Draft, PlaceField};
+use crate::ui::parts::browse::OwnPicker;
+use crate::ui::parts::drop_zone;
+use crate::ui::ports::{Done, LibraryNews, Look, Pick, Picked, Run, Settings, ShelfItem};
+use crate::ui::wish::Wish;
+
+/// A page below the editor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Tab {
+    /// The jobs and their graph.
+    #[default]
+    Queue,
+    /// A verdict a file.
+    Verification,
+    /// What a dry run found.
+    Plan,
+    /// The runs that ended.
+    History,
+    /// Notes and warnings of a job.
+    Log,
+}
+
+impl Tab {
+    /// Every page in the order of the tabs.
+    pub const ALL: [Self; 5] = [
+        Self::Queue,
+        Self::Verification,
+        Self::Plan,
+        Self::History,
+        Self::Log,
+    ];
+
+    /// Returns the word on the tab.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Queue => "Queue",
+            Self::Verification => "Verification",
+            Self::Plan => "Plan",
+            Self::History => "History",
+            Self::Log => "Log",
+        }
+    }
+}
+
+/// Where what is dropped goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A job of its own with this profile's destination and settings; without one a dialog asks.
+    Send(Option<ProfileId>),
+    /// Into this profile's sources.
+    Sources(ProfileId),
+}
+
+/// Who asked for a file or folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Browse {
+    /// This source field.
+    Source(usize),
+    /// The destination field.
+    Destination,
+    /// The field of the dialog that asks where to.
+    WhereTo,
+    /// The key file.
+    Identity,
+    /// Save list, for this job.
+    SaveList(JobId),
+}
+
+/// Something dragged over the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drag {
+    /// Where, in points; `None` when the desktop does not tell.
+    pub position: Option<Pos2>,
+    /// How many items; `None` while not known.
+    pub count: Option<usize>,
+}
+
+/// A dialog of the window's own (jobs' questions come from the jobs).
+#[derive(Clone, Debug)]
+pub enum Dialog {
+    /// Where shall these go?
+    WhereTo {
+        /// What was dropped.
+        items: Vec<PathBuf>,
+        /// What was typed so far.
+        to: PlaceField,
+    },
+    /// These could not be taken.
+    Refused {
+        /// Each with the reason.
+        items: Vec<(Untrusted, String)>,
+        /// How many were taken.
+        taken: usize,
+    },
+    /// Jobs run; end the program?
+    Quit {
+        /// How many.
+        running: usize,
+    },
+}
+
+/// How good a note is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// All is well.
+    Good,
+    /// Worth knowing.
+    Plain,
+    /// Something needs a look.
+    Warn,
+    /// Something went wrong.
+    Bad,
+}
+
+/// A note in the corner that goes by itself.
+#[derive(Clone, Debug)]
+pub struct Toast {
+    /// Tells notes apart.
+    pub id: u64,
+    /// What it says.
+    pub text: String,
+    /// How good it is.
+    pub tone: Tone,
+    /// When it goes, in seconds of the window's clock.
+    pub until: f64,
+    /// The word and wish of its button.
+    pub button: Option<(&'static str, Wish)>,
+}
+
+/// What a virtual table showed last.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The rows that were on screen.
+    pub range: Range<usize>,
+    /// Of which job.
+    pub job: Option<JobId>,
+}
+
+/// Which field gets the keyboard in the next frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Focus {
+    /// The search field.
+    Search,
+    /// The profile's name.
+    Name,
+}
+
+/// Everything that the window knows.
+#[derive(Default)]
+pub struct State {
+    /// The window's clock, in seconds.
+    pub now: f64,
+    /// Seconds since 1970, for "2 h ago".
+    pub wall: i64,
+    /// Where the window's contents are, in points.
+    pub area: Option<Rect>,
+    /// Pixels a point.
+    pub scale: f32,
+    /// Light or dark.
+    pub look: Look,
+    /// All profiles in order.
+    pub shelf: Vec<ShelfItem>,
+    /// They were read at least once.
+    pub loaded: bool,
+    /// Which of them is edited.
+    pub selected: Option<ProfileId>,
+    /// The one that is edited.
+    pub draft: Option<Draft>,
+    /// The search text.
+    pub search: String,
+    /// Which field is to get the keyboard.
+    pub focus: Option<Focus>,
+    /// The jobs in the order of the list.
+    pub jobs: Arc<Vec<JobView>>,
+    /// Sums over all jobs.
+    pub totals: Totals,
+    /// Which of them is looked at; `None` means all of them.
+    pub job: Option<JobId>,
+    /// The page.
+    pub tab: Tab,
+    /// The filter of the verification page.
+    pub filter: RowFilter,
+    /// What the verification page showed last.
+    pub seen_rows: Seen,
+    /// What the plan page showed last.
+    pub seen_steps: Seen,
+    /// The runs that ended, newest first.
+    pub runs: Vec<Run>,
+    /// The last run of each profile.
+    pub last_runs: BTreeMap<ProfileId, Run>,
+    /// What the user allowed for good, by host.
+    pub hosts: BTreeMap<String, Consent>,
+    /// The profile that was selected when the program ended.
+    pub last: Option<ProfileId>,
+    /// Remember the answer that is being given.
+    pub remember: bool,
+    /// What is dragged over the window.
+    pub drag: Option<Drag>,
+    /// Questions that were answered and that their jobs may still show.
+    pub answered: BTreeSet<(JobId, u64)>,
+    /// Dialogs; the first is shown.
+    pub dialogs: Vec<Dialog>,
+    /// Notes in the corner, oldest first.
+    pub toasts: Vec<Toast>,
+    /// Who waits for a file or folder.
+    pub browsing: Option<(Browse, Pick)>,
+    /// The window's own dialog for files, while it is open.
+    pub own_picker: Option<OwnPicker>,
+    /// The user's home folder, where that dialog begins.
+    pub home: PathBuf,
+    /// The program ends.
+    pub quitting: bool,
+    next_toast: u64,
+}
+
+/// What others report to the window.
+#[derive(Debug)]
+pub enum News {
+    /// The library said something.
+    Library(LibraryNews),
+    /// The jobs as they are now.
+    Jobs(Arc<Vec<JobView>>, Totals),
+    /// The engine reported something.
+    Event(Event),
+    /// Something is dragged.
+    Drag(DropEvent),
+    /// A chore ended.
+    Done(Done),
+    /// Something was picked.
+    Picked(Picked),
+}
+
+impl State {
+    /// Takes in what others report; returns what is to be done about it.
+    pub fn apply(&mut self, news: News) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        match news {
+            News::Library(news) => self.library(news, &mut wishes),
+            News::Jobs(jobs, totals) => {
+                self.totals = totals;
+                if self
+                    .job
+                    .is_some_and(|id| !jobs.iter().any(|job| job.spec.id == id))
+                {
+                    self.job = None;
+                }
+                self.jobs = jobs;
+                self.standing_answers(&mut wishes);
+            }
+            News::Event(event) => self.event(event, &mut wishes),
+            News::Drag(event) => self.dragged(event, &mut wishes),
+            News::Done(Done::Looked(items, target)) => self.looked(items, target, &mut wishes),
+            News::Done(Done::ListSaved(Ok((lines, path)))) => {
+                let path = Untrusted::from(&*path);
+                let text = format!("Saved {} to {path}", counted(lines, "line", "lines"));
+                self.toast(text, Tone::Good, None);
+            }
+            News::Done(Done::ListSaved(Err(error))) => self.complain(&error),
+            News::Done(Done::Listed(folder, items)) => {
+                if let Some(picker) = &mut self.own_picker {
+                    picker.listed(&folder, items);
+                }
+            }
+            News::Picked(Picked::Unavailable) => {
+                if let Some((_, pick)) = self.browsing {
+                    // Without a home folder the root is a place as good as any.
+                    let folder = Path::new("/").join(&self.home);
+                    self.own_picker = Some(OwnPicker::open(pick, &folder));
+                    wishes.push(Wish::List(folder));
+                }
+            }
+            News::Picked(Picked::Paths(paths)) => wishes.push(Wish::Picked(paths)),
+        }
+        wishes
+    }
+
+    fn library(&mut self, news: LibraryNews, wishes: &mut Vec<Wish>) {
+        match news {
+            LibraryNews::Profiles(shelf) => {
+                self.shelf = shelf;
+                let known = |id: &ProfileId| self.profile(id).is_some();
+                if !self.selected.as_ref().is_some_and(known) {
+                    self.selected = None;
+                    self.draft = None;
+                    let last = self.last.as_ref().and_then(|id| self.profile(id));
+                    if let Some(one) = last.or_else(|| self.profiles().next()) {
+                        wishes.push(Wish::SelectProfile(one.id.clone()));
+                    }
+                }
+                self.loaded = true;
+            }
+            LibraryNews::Restored(id) => wishes.push(Wish::SelectProfile(id)),
+            LibraryNews::Made(id) => {
+                wishes.push(Wish::SelectProfile(id));
+                self.focus = Some(Focus::Name);
+                self.search.clear();
+            }
+            LibraryNews::Runs(runs) => {
+                self.last_runs.clear();
+                for run in &runs {
+                    if let Some(profile) = &run.profile {
+                        self.last_runs
+                            .entry(profile.clone())
+                            .or_insert_with(|| run.clone());
+                    }
+                }
+                self.runs = runs;
+            }
+            LibraryNews::Settings(Settings { look, hosts, last }) => {
+                self.look = look;
+                self.hosts = hosts;
+                self.last = last;
+            }
+            LibraryNews::Failed(error) => self.complain(&error),
+        }
+    }
+
+    fn event(&mut self, event: Event, wishes: &mut Vec<Wish>) {
+        let EventKind::Finished(how, report) = event.kind else {
+            return; // The rest is read from the jobs themselves.
+        };
+        wishes.push(Wish::ReadRuns);
+        let Some(job) = self.jobs.iter().find(|job| job.spec.id == event.job) else {
+            return;
+        };
+        if job.spec.dry_run && how == Outcome::Completed {
+            return;
+        }
+        let (tone, tab) = match &how {
+            Outcome::Completed => (Tone::Good, Tab::Verification),
+            Outcome::Partial => (Tone::Warn, Tab::Verification),
+            Outcome::Aborted(Abort::User) => return,
+            Outcome::Aborted(_) => (Tone::Warn, Tab::Log),
+            Outcome::Refused(_) | Outcome::Failed(_) => (Tone::Bad, Tab::Queue),
+        };
+        let title = Untrusted::from(job.spec.title.as_str());
+        let text = format!("{title}\n{}", outcome(&how, &report));
+        let id = job.spec.id;
+        self.toast(text, tone, Some(("Show", Wish::ShowJob(id, tab))));
+    }
+
+    /// Returns what the user allowed for a host, for good.
+    pub fn consent(&self, host: &str) -> Consent {
+        self.hosts.get(host).copied().unwrap_or_default()
+    }
+
+    /// Answers what a person allowed for a host, for good.
+    fn standing_answers(&mut self, wishes: &mut Vec<Wish>) {
+        let jobs = Arc::clone(&self.jobs);
+        self.answered.retain(|(id, question)| {
+            jobs.iter().any(|job| {
+                job.spec.id == *id && job.question.as_ref().is_some_and(|q| q.id == *question)
+            })
+        });
+        for job in jobs.iter().filter(|job| job.end.is_none()) {
+            let Some(question) = &job.question else {
+                continue;
+            };
+            let allowed = match &question.kind {
+                QuestionKind::UploadAgent { host, .. } => self.consent(host).upload_agent,
+                QuestionKind::PlainTcp { host } => self.consent(host).plain_tcp,
+                QuestionKind::Conflicts { .. } => false,
+            };
+            if allowed && !self.answered.contains(&(job.spec.id, question.id)) {
+                wishes.push(Wish::Answer {
+                    job: job.spec.id,
+                    question: question.id,
+                    kind: question.kind.clone(),
+                    answer: Answer::Yes(true),
+                    remember: false,
+                });
+            }
+        }
+    }
+
+    fn dragged(&mut self, event: DropEvent, wishes: &mut Vec<Wish>) {
+        let scale = if self.scale > 0.0 { self.scale } else { 1.0 };
+        let point = |(x, y): (i32, i32)| Pos2::new(x as f32 / scale, y as f32 / scale);
+        match event {
+            DropEvent::Hover { position, count } => {
+                self.drag = Some(Drag {
+                    position: Some(point(position)),
+                    count,
+                });
+            }
+            DropEvent::Leave => self.drag = None,
+            DropEvent::Dropped { position, items } => {
+                self.drag = None;
+                let target = drop_zone::target(self, Some(point(position)));
+                self.looked(items, target, &mut *wishes);
+            }
+        }
+    }
+
+    fn looked(&mut self, items: Vec<DroppedItem>, target: Target, wishes: &mut Vec<Wish>) {
+        let mut paths = Vec::with_capacity(items.len());
+        let mut refused = Vec::new();
+        for item in items {
+            match item {
+                DroppedItem::Path(path) => paths.push(path),
+                DroppedItem::Refused { text, why } => refused.push((text, why)),
+            }
+        }
+        if !refused.is_empty() {
+            self.dialogs.push(Dialog::Refused {
+                items: refused,
+                taken: paths.len(),
+            });
+        }
+        if !paths.is_empty() {
+            wishes.push(Wish::Send(paths, target));
+        }
+    }
+
+    /// Returns the profiles that can be used, in order.
+    pub fn profiles(&self) -> impl Iterator<Item = &Arc<Profile>> {
+        self.shelf.iter().filter_map(|item| match item {
+            ShelfItem::Ready(profile) => Some(profile),
+            ShelfItem::Damaged(_) => None,
+        })
+    }
+
+    /// Returns a profile as it was saved last.
+    pub fn profile(&self, id: &ProfileId) -> Option<&Arc<Profile>> {
+        self.profiles().find(|profile| profile.id == *id)
+    }
+
+    /// Returns the job that is looked at; else the newest one.
+    pub fn shown_job(&self) -> Option<&JobView> {
+        match self.job {
+            Some(id) => self.jobs.iter().find(|job| job.spec.id == id),
+            None => self.jobs.last(),
+        }
+    }
+
+    /// Returns the first job that waits for an answer.
+    pub fn question(&self) -> Option<&JobView> {
+        self.jobs.iter().find(|job| {
+            let open = job.question.as_ref().filter(|_| job.end.is_none());
+            open.is_some_and(|q| !self.answered.contains(&(job.spec.id, q.id)))
+        })
+    }
+
+    /// Shows a note in the corner.
+    pub fn toast(&mut self, text: String, tone: Tone, button: Option<(&'static str, Wish)>) {
+        /// Long enough to read a sentence and to reach the button.
+        const SECONDS: f64 = 10.0;
+        /// More would cover the window; the history has all of them.
+        const MOST: usize = 4;
+        self.next_toast += 1;
+        self.toasts.push(Toast {
+            id: self.next_toast,
+            text,
+            tone,
+            until: self.now + SECONDS,
+            button,
+        });
+        if self.toasts.len() > MOST {
+            self.toasts.remove(0);
+        }
+    }
+
+    /// Shows an error in the corner.
+    pub fn complain(&mut self, error: &Error) {
+        self.toast(error_block(error), Tone::Bad, None);
+    }
+
+    /// Shows a reason in the corner as a sentence.
+    pub fn remark(&mut self, text: &str) {
+        self.toast(sentence(text), Tone::Plain, None);
+    }
+}
