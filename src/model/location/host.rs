@@ -6,6 +6,7 @@
 
 use super::Host;
 use crate::model::error::{Error, ErrorKind, Result};
+use crate::model::untrusted::shown;
 
 /// The longest host or user name in bytes.
 const MAX_NAME: usize = 255;
@@ -86,7 +87,7 @@ fn common_fault(what: &str, text: &str) -> Option<String> {
     if text.starts_with('-') {
         return Some(format!("the {what} starts with '-'"));
     }
-    bad_char(what, text, |c| {
+    let fault = bad_char(what, text, |c| {
         matches!(
             c,
             '\'' | '"'
@@ -104,6 +105,10 @@ fn common_fault(what: &str, text: &str) -> Option<String> {
                 | '}'
                 | ','
         )
+    });
+    // Marks that turn the line or take no room make one name look like another.
+    fault.or_else(|| {
+        (shown(text.as_bytes()) != text).then(|| format!("the {what} holds an invisible character"))
     })
 }
 
@@ -152,6 +157,8 @@ mod tests {
             "a/b",
             "a\0b",
             "a\u{9b}b",
+            "a\u{202e}b",
+            "a\u{200b}b",
         ] {
             assert!(name_fault(bad).is_some(), "host {bad:?}");
             assert!(user_fault(bad).is_some(), "user {bad:?}");
