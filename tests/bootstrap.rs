@@ -366,7 +366,7 @@ fn an_account_that_runs_no_commands_is_told_as_that() {
         ("/usr/sbin/nologin", "not available"),
         ("/bin/rbash", "restricted"),
         ("/bin/echo", "-c exec"),
-        ("/bin/false", "status 1"),
+        ("/bin/false", "ended at once"),
     ] {
         let server = Sshd::setup()
             .login_shell(shell)
@@ -488,6 +488,39 @@ fn hostile_settings_in_the_users_own_configuration_do_not_disturb_the_session() 
     assert!(!pwned.exists());
     let socket = fs::read_to_string(server.home().join("agent-socket")).unwrap();
     assert_eq!(socket, "none\n");
+}
+
+#[test]
+fn a_shared_connection_of_the_users_own_is_used_and_left_as_it_was() {
+    let (_folder, agent) = fake_program();
+    let sockets = tempfile::tempdir().unwrap(); // a socket's path must be short
+    let socket = sockets.path().join("shared");
+    let server = Sshd::setup()
+        .agent_in_path(agent)
+        .client_line("ControlMaster auto")
+        .client_line("ControlPersist 60")
+        .client_line(&format!("ControlPath {}", socket.display()))
+        .start();
+    // Without one, none is left behind.
+    echoes(start(&server, &no_agents(), false).unwrap());
+    assert!(!socket.exists());
+
+    let ssh = |args: &[&str]| {
+        let mut command = Command::new(tool("ssh", "openssh-client"));
+        command.arg("-F").arg(server.config()).args(args);
+        command.status().unwrap()
+    };
+    assert!(ssh(&["-M", "-N", "-f", "nas"]).success());
+    let logins = || server.log().matches("Accepted publickey").count();
+    let before = logins();
+    echoes(start(&server, &no_agents(), false).unwrap());
+    drop(start(&server, &no_agents(), false).unwrap());
+    assert_eq!(logins(), before);
+    assert!(ssh(&["-O", "check", "nas"]).success());
+    assert!(ssh(&["-O", "exit", "nas"]).success());
+    // A socket that nobody answers at does not matter.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    echoes(start(&server, &no_agents(), false).unwrap());
 }
 
 #[test]

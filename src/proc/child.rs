@@ -4,7 +4,6 @@ use std::os::fd::OwnedFd;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::event::PollFlags;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
@@ -89,7 +88,7 @@ impl Child {
             }
             match &self.ending {
                 Some(fd) => {
-                    ready::poll_once(fd, PollFlags::IN, left)
+                    ready::readable(fd, left)
                         .map_err(|e| Error::io(format!("wait for {}", self.name), &e))?;
                 }
                 None => std::thread::sleep(left.min(LOOK_EVERY)),

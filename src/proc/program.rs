@@ -13,7 +13,8 @@ use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::untrusted::Untrusted;
 use crate::proc::child::Child;
 use crate::proc::lines::Tail;
-use crate::proc::{ready, spawn};
+use crate::proc::ready::{self, For};
+use crate::proc::spawn;
 
 /// The only folders that a program is looked up in. Neither the working folder nor the user's own
 /// `PATH` is searched: a planted `./rsync` or `~/bin/ssh` is never run by accident.
@@ -262,36 +263,43 @@ impl Program {
                 format!("no answer within {} s", limit.as_secs()),
             )),
         };
-        if let Some(mut stdin) = child.take_stdin() {
-            for chunk in input.chunks(ready::WRITE_AT_ONCE) {
-                let state = ready::wait(&stdin, ready::For::Writing, until, cancel);
-                waited(state.map_err(|e| failed(&e))?)?;
-                // A helper that does not want its input is judged by its exit status.
-                if stdin.write_all(chunk).is_err() {
-                    break;
-                }
-            }
-        }
+        let mut stdin = child.take_stdin();
+        let mut pipe = child.take_stdout();
+        let mut unsent = input;
         let mut stdout = Vec::new();
-        if let Some(mut pipe) = child.take_stdout() {
-            let mut chunk = vec![0; 16 << 10];
-            loop {
-                let state = ready::wait(&pipe, ready::For::Reading, until, cancel);
-                waited(state.map_err(|e| failed(&e))?)?;
-                let count = pipe.read(&mut chunk).map_err(|e| failed(&e))?;
-                if count == 0 {
-                    break;
-                }
-                if stdout.len() + count > most {
-                    return Err(Error::new(
-                        ErrorKind::Tool,
-                        doing.clone(),
-                        format!("it printed more than {most} bytes"),
-                    ));
-                }
-                stdout.extend_from_slice(&chunk[..count]);
+        let mut chunk = vec![0; 16 << 10];
+        // Both at once: a helper may print before it has read all of its input.
+        while let Some(from) = &mut pipe {
+            if unsent.is_empty() {
+                stdin = None;
             }
+            let (state, side) =
+                ready::wait_both(from, stdin.as_ref(), until, cancel).map_err(|e| failed(&e))?;
+            waited(state)?;
+            if let (For::Writing, Some(to)) = (side, &mut stdin) {
+                let piece = &unsent[..unsent.len().min(ready::WRITE_AT_ONCE)];
+                // A helper that does not want its input is judged by its exit status.
+                unsent = match to.write_all(piece) {
+                    Ok(()) => &unsent[piece.len()..],
+                    Err(_) => &[],
+                };
+                continue;
+            }
+            let count = from.read(&mut chunk).map_err(|e| failed(&e))?;
+            if count == 0 {
+                pipe = None;
+            }
+            if stdout.len() + count > most {
+                return Err(Error::new(
+                    ErrorKind::Tool,
+                    doing.clone(),
+                    format!("it printed more than {most} bytes"),
+                ));
+            }
+            stdout.extend_from_slice(&chunk[..count]);
         }
+        // Nobody listens to what is left of the input.
+        drop(stdin);
         let left = until.saturating_duration_since(Instant::now());
         match child.wait_deadline(left)? {
             Some(status) => Ok(Output {
@@ -406,6 +414,15 @@ mod tests {
         assert_eq!(flood.unwrap_err().kind, ErrorKind::Tool);
         let cancelled = sh("sleep 60").run(b"", 9, LIMIT, &|| true);
         assert_eq!(cancelled.unwrap_err().kind, ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn a_helper_may_print_before_it_has_read_its_input() {
+        let input = vec![b'x'; 300_000];
+        let out = sh("cat").run(&input, input.len(), LIMIT, NEVER).unwrap();
+        assert!(out.stdout == input);
+        let out = sh("head -c 10").run(&input, 10, LIMIT, NEVER).unwrap();
+        assert_eq!(out.stdout, b"xxxxxxxxxx");
     }
 
     #[test]

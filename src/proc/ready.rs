@@ -48,12 +48,48 @@ pub fn wait(
         For::Reading => PollFlags::IN,
         For::Writing => PollFlags::OUT,
     };
+    let mut fds = [PollFd::new(fd, flags)];
+    wait_any(&mut fds, until, cancel)
+}
+
+/// Waits until one descriptor can be read or another, where there is one, can be written, and
+/// says which; reading goes first.
+///
+/// # Errors
+/// Only when the kernel refuses to poll.
+pub fn wait_both(
+    from: &impl AsFd,
+    to: Option<&impl AsFd>,
+    until: Instant,
+    cancel: &dyn Fn() -> bool,
+) -> io::Result<(Waited, For)> {
+    let Some(to) = to else {
+        return Ok((wait(from, For::Reading, until, cancel)?, For::Reading));
+    };
+    let mut fds = [
+        PollFd::new(from, PollFlags::IN),
+        PollFd::new(to, PollFlags::OUT),
+    ];
+    let waited = wait_any(&mut fds, until, cancel)?;
+    let side = if fds[0].revents().is_empty() {
+        For::Writing
+    } else {
+        For::Reading
+    };
+    Ok((waited, side))
+}
+
+fn wait_any(
+    fds: &mut [PollFd<'_>],
+    until: Instant,
+    cancel: &dyn Fn() -> bool,
+) -> io::Result<Waited> {
     loop {
         if cancel() {
             return Ok(Waited::Cancelled);
         }
         let left = until.saturating_duration_since(Instant::now());
-        if poll_once(fd, flags, left.min(SLICE))? {
+        if poll_once(fds, left.min(SLICE))? {
             return Ok(Waited::Ready);
         }
         if left.is_zero() {
@@ -62,14 +98,18 @@ pub fn wait(
     }
 }
 
-/// Polls one descriptor for at most `limit`; an interrupted poll counts as "not yet".
-pub(super) fn poll_once(fd: &impl AsFd, flags: PollFlags, limit: Duration) -> io::Result<bool> {
+/// Waits at most `limit` until a descriptor can be read.
+pub(super) fn readable(fd: &impl AsFd, limit: Duration) -> io::Result<bool> {
+    poll_once(&mut [PollFd::new(fd, PollFlags::IN)], limit)
+}
+
+/// Polls for at most `limit`; an interrupted poll counts as "not yet".
+fn poll_once(fds: &mut [PollFd<'_>], limit: Duration) -> io::Result<bool> {
     let limit = Timespec {
         tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: limit.subsec_nanos().into(),
     };
-    let mut fds = [PollFd::new(fd, flags)];
-    match poll(&mut fds, Some(&limit)) {
+    match poll(fds, Some(&limit)) {
         Ok(count) => Ok(count > 0),
         Err(Errno::INTR) => Ok(false),
         Err(errno) => Err(errno.into()),

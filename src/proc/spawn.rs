@@ -5,12 +5,14 @@
 //! forked by one thread that lives as long as the program.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
 /// A program on a dead network file system must not hold its caller for ever.
@@ -47,6 +49,7 @@ fn spawner() -> io::Result<SyncSender<Request>> {
     if let Some(sender) = &*slot {
         return Ok(sender.clone());
     }
+    keep_inherited_descriptors()?;
     // A few starts may queue while one is slow; more callers than that wait to hand theirs in.
     let (sender, requests) = sync_channel::<Request>(16);
     std::thread::Builder::new()
@@ -64,6 +67,27 @@ fn spawner() -> io::Result<SyncSender<Request>> {
         })?;
     *slot = Some(sender.clone());
     Ok(sender)
+}
+
+/// Marks what whoever started this program left open, so that it is not handed on. What we open
+/// ourselves is marked as it is opened.
+#[allow(unsafe_code)]
+fn keep_inherited_descriptors() -> io::Result<()> {
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let name = entry?.file_name();
+        let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if number <= 2 {
+            continue;
+        }
+        // SAFETY: the borrow lasts for one system call, which sets a flag. When the descriptor
+        // has been closed meanwhile the call fails; when its number is used again, the flag is
+        // one that every descriptor of ours has anyway.
+        let fd = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(fd, FdFlags::CLOEXEC);
+    }
+    Ok(())
 }
 
 #[allow(unsafe_code)]

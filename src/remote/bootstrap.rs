@@ -27,12 +27,15 @@ use crate::proc::ready::{self, For, Waited};
 use crate::proc::{Child, ChildStdin, ChildStdout, Pipe, Tail};
 use crate::remote::agents::{Agents, Image};
 use crate::remote::connection::{Mode, login_limit, ssh_argv, ssh_program};
-use crate::remote::failure::{last_line, session_failure, why_ended};
+use crate::remote::failure::{ended, is_sshs_own, last_line, login_failure, why_ended};
 use crate::remote::replies::{Heard, Replies};
 use crate::remote::target::label;
 
 /// How long each step may take once the far side has begun to speak.
 const STEP: Duration = Duration::from_secs(10);
+
+/// The slowest line, in bytes a second, over which a copy is waited for.
+const SLOWEST: u64 = 16 << 10;
 
 /// The remote command, the same for every host, job and file: it holds no quote, backslash, bang
 /// or newline within its quotes, so every login shell passes it on unchanged. Globbing and word
@@ -145,7 +148,7 @@ impl Bootstrap<'_> {
     ///
     /// # Errors
     /// `Config` for a name or option that may not be used, `Tool` without ssh, the kinds of
-    /// [`session_failure`] when the log-in fails, `Unsupported` when there is no agent for that
+    /// [`login_failure`] when the log-in fails, `Unsupported` when there is no agent for that
     /// machine or the account may not run commands, `Denied` when the copy was not allowed,
     /// `Protocol` for a shell that prints too much, `Corrupt` when the copy arrived changed,
     /// `Tool` when the agent cannot run there, `Timeout`, `Cancelled`.
@@ -257,7 +260,9 @@ impl<'a> Talk<'a> {
             Heard::Cancelled => Err(Error::cancelled()),
             Heard::TimedOut => Err(self.silent(doing, since.elapsed())),
             Heard::TooMuchNoise => Err(self.too_noisy()),
-            Heard::Ended if self.answered => Err(self.ended(doing)),
+            Heard::Ended if self.answered => {
+                Err(why_ended(&mut self.child, &self.stderr, self.host, doing))
+            }
             Heard::Ended => Err(self.no_shell(doing)),
         }
     }
@@ -291,7 +296,9 @@ impl<'a> Talk<'a> {
             _ => return Err(self.odd(&answer)),
         }
         self.send(&image.bytes)?;
-        let answer = self.answer("copy the agent there", Instant::now() + STEP)?;
+        // Much of it may still wait in the sockets' buffers on a slow line.
+        let slow = Duration::from_secs(size as u64 / SLOWEST);
+        let answer = self.answer("copy the agent there", Instant::now() + STEP + slow)?;
         if answer == b"fail" {
             return Err(self.refused_by_system("store the agent"));
         }
@@ -318,41 +325,38 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn ended(&mut self, doing: &str) -> Error {
-        why_ended(&mut self.child, &self.stderr, self.host, doing)
-    }
-
     /// The session ended before any answer: ssh failed, or the account runs no commands.
     fn no_shell(&mut self, doing: &str) -> Error {
-        let status = match self.child.wait_deadline(Duration::from_secs(2)) {
-            Ok(status) => status,
+        let (status, stderr) = match ended(&mut self.child, &self.stderr) {
+            Ok(end) => end,
             Err(error) => return error,
         };
-        let stderr = self.stderr.finish();
-        let code = status.and_then(|status| status.code());
-        match code {
-            // Any status but ssh's own failure came from the far side's login shell.
-            Some(code) if code != 255 => {
-                let words = last_line(self.replies.noise()).or(last_line(stderr.as_bytes()));
-                let cause = words.map_or_else(
-                    || format!("its login shell ended with status {code}").into(),
-                    Untrusted::from,
-                );
-                Error::new(ErrorKind::Unsupported, "run a command there", cause)
-                    .at(label(self.host))
-                    .hint(
-                        "the account may not be allowed to run commands; use another account, or \
-                         a method that needs none, such as sftp",
-                    )
-            }
-            _ => session_failure(doing, self.host, status, stderr.as_bytes()),
+        if is_sshs_own(status) {
+            return login_failure(doing, self.host, stderr.as_bytes());
         }
+        let words = last_line(self.replies.noise()).or(last_line(stderr.as_bytes()));
+        let cause = words.map_or_else(|| "its login shell ended at once".into(), Untrusted::from);
+        Error::new(ErrorKind::Unsupported, "run a command there", cause)
+            .at(label(self.host))
+            .hint(
+                "the account may not be allowed to run commands; use another account, or a method \
+                 that needs none, such as sftp",
+            )
     }
 
     /// The shell said that it becomes the agent, and then the session ended.
     fn agent_ended(&mut self, found: AgentFound) -> Error {
-        let mut error = self.ended("start the agent there");
-        error.kind = ErrorKind::Tool;
+        let (status, stderr) = match ended(&mut self.child, &self.stderr) {
+            Ok(end) => end,
+            Err(error) => return error,
+        };
+        let doing = "start the agent there";
+        if is_sshs_own(status) {
+            return why_ended(&mut self.child, &self.stderr, self.host, doing);
+        }
+        let cause = last_line(stderr.as_bytes());
+        let cause = cause.map_or_else(|| "it ended at once".into(), Untrusted::from);
+        let error = Error::new(ErrorKind::Tool, doing, cause).at(label(self.host));
         error.hint(match found {
             AgentFound::InPath => {
                 "the transload-agent that is installed there does not run; install it again"
@@ -366,8 +370,10 @@ impl<'a> Talk<'a> {
 
     fn refused_by_system(&mut self, doing: &str) -> Error {
         // The shell ends after it has said that something failed.
-        let _ = self.child.wait_deadline(Duration::from_secs(2));
-        let stderr = self.stderr.finish();
+        let stderr = match ended(&mut self.child, &self.stderr) {
+            Ok((_, stderr)) => stderr,
+            Err(error) => return error,
+        };
         let cause = last_line(stderr.as_bytes());
         let cause = cause.map_or_else(|| "it gave no reason".into(), Untrusted::from);
         Error::new(ErrorKind::Io, format!("{doing} there"), cause)

@@ -11,7 +11,6 @@ use crate::model::location::Host;
 use crate::model::profile::SshSettings;
 use crate::proc::Program;
 use crate::remote::options;
-use crate::remote::target::{HostName, UserName};
 
 /// Names another ssh program, by its absolute path.
 pub const PROGRAM_VARIABLE: &str = "TRANSLOAD_SSH";
@@ -86,8 +85,8 @@ pub fn ssh_argv(host: &Host, settings: &SshSettings, mode: Mode<'_>) -> Result<V
         config,
         options: given,
     } = settings;
+    host.check()?;
     let Host { user, name, port } = host;
-    let name = HostName::new(name)?;
     let given = options::check(given)?;
 
     let mut argv: Vec<OsString> = FIXED.iter().map(OsString::from).collect();
@@ -102,7 +101,7 @@ pub fn ssh_argv(host: &Host, settings: &SshSettings, mode: Mode<'_>) -> Result<V
         argv.extend(["-p".into(), port.to_string().into()]);
     }
     if let Some(user) = user {
-        argv.extend(["-l".into(), UserName::new(user)?.as_str().into()]);
+        argv.extend(["-l".into(), user.into()]);
     }
     if let Some(identity) = identity {
         argv.extend(["-i".into(), identity_argument(identity)?]);
@@ -113,10 +112,10 @@ pub fn ssh_argv(host: &Host, settings: &SshSettings, mode: Mode<'_>) -> Result<V
     }
     match mode {
         Mode::Command(text) => {
-            argv.extend(["--".into(), name.as_str().into(), text.into()]);
+            argv.extend(["--".into(), name.into(), text.into()]);
         }
         Mode::Subsystem(text) => {
-            argv.extend(["-s".into(), "--".into(), name.as_str().into(), text.into()]);
+            argv.extend(["-s".into(), "--".into(), name.into(), text.into()]);
         }
         Mode::Transport => {}
     }

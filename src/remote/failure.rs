@@ -7,7 +7,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
-use crate::model::error::{Error, ErrorKind};
+use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::location::Host;
 use crate::model::untrusted::Untrusted;
 use crate::proc::{Child, ExitStatus, Tail};
@@ -76,45 +76,56 @@ const SENTENCES: [(&str, Topic); 36] = [
     ("broken pipe", Topic::Closed),
 ];
 
-/// Waits a moment for a session that has closed its output, and says why it ended.
+/// Waits a moment for a session that worked and has closed its output, and says why it ended:
+/// always `Disconnected`, because the log-in was good.
 ///
 /// `doing` completes "Failed to ...".
 pub fn why_ended(child: &mut Child, stderr: &Tail, host: &Host, doing: &str) -> Error {
-    let status = match child.wait_deadline(END_LIMIT) {
-        Ok(status) => status,
-        Err(error) => return error,
-    };
-    session_failure(doing, host, status, stderr.finish().as_bytes())
+    match ended(child, stderr) {
+        Ok((status, stderr)) => broken(doing, host, status, stderr.as_bytes()),
+        Err(error) => error,
+    }
 }
 
-/// Returns the error for a session that ended with this status and these words. `None` means
-/// that it closed its output and still runs.
-pub fn session_failure(
-    doing: &str,
-    host: &Host,
-    status: Option<ExitStatus>,
-    stderr: &[u8],
-) -> Error {
+/// Waits a moment for a session that has closed its output. No status means that it still runs.
+pub(super) fn ended(child: &mut Child, stderr: &Tail) -> Result<(Option<ExitStatus>, Untrusted)> {
+    let status = child.wait_deadline(END_LIMIT)?;
+    Ok((status, stderr.finish()))
+}
+
+/// Says whether it was ssh that failed, or that it was ended; another status comes from the far
+/// side.
+pub(super) fn is_sshs_own(status: Option<ExitStatus>) -> bool {
+    status
+        .and_then(|status| status.code())
+        .is_none_or(|code| code == SSH_FAILED)
+}
+
+fn broken(doing: &str, host: &Host, status: Option<ExitStatus>, stderr: &[u8]) -> Error {
+    let signal = status.and_then(|status| status.signal());
     let code = status.and_then(|status| status.code());
-    let error = if code == Some(SSH_FAILED) {
-        ssh_failure(doing, host, stderr)
-    } else {
-        let last = last_line(stderr);
-        let signal = status.and_then(|status| status.signal());
-        let cause: Untrusted = match (last, signal, code) {
-            (_, Some(signal), _) => format!("ssh was ended by signal {signal}").into(),
-            (Some(line), _, _) => line.into(),
-            (None, _, Some(code)) => {
-                format!("the far side ended the session with status {code}").into()
-            }
-            (None, _, None) => "the connection was closed".into(),
-        };
-        Error::new(ErrorKind::Disconnected, doing, cause)
+    let last = lines(stderr).rev();
+    // The agent speaks on the same pipe; a sentence of ssh's own tells more.
+    let mut told = last.clone().filter(|line| topic(line).is_some());
+    let line = told.next().filter(|_| is_sshs_own(status));
+    let line = line.or_else(|| last.clone().next());
+    let cause: Untrusted = match (signal, line, code) {
+        (Some(signal), _, _) => format!("ssh was ended by signal {signal}").into(),
+        (None, Some(line), _) => line.into(),
+        (None, None, Some(code)) => format!("the far side ended with status {code}").into(),
+        (None, None, None) => "the connection was closed".into(),
     };
-    error.at(label(host))
+    Error::new(ErrorKind::Disconnected, doing, cause)
+        .at(label(host))
+        .hint("the connection broke; try again, or resume")
 }
 
-fn ssh_failure(doing: &str, host: &Host, stderr: &[u8]) -> Error {
+/// Returns the error for a log-in that ssh itself gave up with these words.
+pub fn login_failure(doing: &str, host: &Host, stderr: &[u8]) -> Error {
+    from_words(doing, host, stderr).at(label(host))
+}
+
+fn from_words(doing: &str, host: &Host, stderr: &[u8]) -> Error {
     let lines: Vec<&[u8]> = lines(stderr).collect();
     let told = lines
         .iter()
@@ -211,7 +222,7 @@ fn contains(line: &[u8], part: &[u8]) -> bool {
     line.windows(part.len()).any(|window| window == part)
 }
 
-fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
     text.split(|&b| b == b'\n')
         .map(<[u8]>::trim_ascii)
         .filter(|line| !line.is_empty())
@@ -231,8 +242,7 @@ mod tests {
             name: "nas".into(),
             port: Some(2222),
         };
-        let status = ExitStatus::from_raw(SSH_FAILED << 8);
-        session_failure("log in", &host, Some(status), stderr.as_bytes())
+        login_failure("log in", &host, stderr.as_bytes())
     }
 
     #[test]
@@ -352,15 +362,29 @@ mod tests {
     }
 
     #[test]
-    fn the_far_sides_own_status_is_no_log_in_failure() {
+    fn a_session_that_worked_is_never_called_a_failed_log_in() {
         let host = Host::default();
-        let status = ExitStatus::from_raw(127 << 8);
-        let words = b"banner\nsh: 1: exec: Permission denied (x)\n";
-        let error = session_failure("start the agent", &host, Some(status), words);
-        assert_eq!(error.kind, ErrorKind::Disconnected);
-        let killed = session_failure("x", &host, Some(ExitStatus::from_raw(9)), b"");
-        assert!(killed.to_string().contains("signal 9"));
-        let open = session_failure("x", &host, None, b"");
-        assert!(open.to_string().contains("closed"));
+        let end = |status: i32, words: &str| {
+            let status = Some(ExitStatus::from_raw(status));
+            let error = broken("copy", &host, status, words.as_bytes());
+            assert_eq!(error.kind, ErrorKind::Disconnected);
+            error.cause.to_string()
+        };
+        let ssh = SSH_FAILED << 8;
+        // What the agent says last does not hide what ssh said.
+        let words = "Connection to nas closed by remote host.\r\nagent: input ended\n";
+        assert_eq!(end(ssh, words), "Connection to nas closed by remote host.");
+        assert_eq!(
+            end(ssh, "permission denied (os error 13)"),
+            "permission denied (os error 13)"
+        );
+        assert_eq!(
+            end(1 << 8, "banner\nagent: out of memory\n"),
+            "agent: out of memory"
+        );
+        assert_eq!(end(1 << 8, ""), "the far side ended with status 1");
+        assert_eq!(end(9, "words"), "ssh was ended by signal 9");
+        let open = broken("copy", &host, None, b"");
+        assert_eq!(open.cause.to_string(), "the connection was closed");
     }
 }

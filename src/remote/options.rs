@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::untrusted::shown;
-use crate::remote::target::{HostName, Jump, UserName, is_port};
+use crate::remote::target::{check_jump, check_name, check_user, port_number};
 
 /// The longest value, in bytes.
 const LONGEST: usize = 1024;
@@ -148,10 +148,10 @@ pub fn check<S: AsRef<str>>(options: &[S]) -> Result<Checked> {
             ));
         };
         match name {
-            "HostName" => drop(HostName::new(value)?),
-            "User" => drop(UserName::new(value)?),
-            "ProxyJump" => drop(Jump::new(value)?),
-            "Port" if !is_port(value) => {
+            "HostName" => check_name(value)?,
+            "User" => check_user(value)?,
+            "ProxyJump" => check_jump(value)?,
+            "Port" if port_number(value).is_none() => {
                 return Err(refuse(
                     "a port is a number from 1 to 65535".into(),
                     "correct it",

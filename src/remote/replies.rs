@@ -149,3 +149,79 @@ impl Replies {
             .extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proc::{Child, Pipe, Program};
+
+    const MARKER: &str = "00112233445566778899aabbccddeeff";
+    const LONG: Duration = Duration::from_secs(60);
+    const NEVER: &dyn Fn() -> bool = &|| false;
+
+    fn replies(script: &str) -> (Replies, Child) {
+        let program = Program::named("sh").unwrap();
+        let program = program.args(["-c", script, "sh", MARKER]);
+        let mut child = program.stdout(Pipe::Piped).spawn().unwrap();
+        let out = child.take_stdout().unwrap();
+        (Replies::new(out, MARKER), child)
+    }
+
+    fn next(replies: &mut Replies) -> Heard {
+        replies.next(Instant::now() + LONG, LONG, NEVER).unwrap()
+    }
+
+    fn answer(text: &str) -> Heard {
+        Heard::Answer(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn an_answer_is_what_follows_the_last_marker_in_a_line() {
+        let (mut replies, _child) = replies(
+            "echo hello; printf 'no end'; echo $1 one; echo $1; echo x$1; \
+             echo $1 noise $1 two words; printf \"$1 agent\\r\\nframes\"",
+        );
+        assert_eq!(next(&mut replies), answer("one"));
+        assert_eq!(replies.noise(), b"hello\nno end");
+        // A marker without a blank after it is an echo of ours, no answer.
+        assert_eq!(next(&mut replies), answer("two words"));
+        assert_eq!(next(&mut replies), answer("agent"));
+        let mut rest = String::new();
+        io::Read::read_to_string(&mut replies.into_inner(), &mut rest).unwrap();
+        assert_eq!(rest, "frames");
+    }
+
+    #[test]
+    fn an_answer_in_pieces_is_one_answer() {
+        let (mut replies, _child) = replies(
+            "for a in 0 0 1 1 22334455667788 99aabbccddeef 'f ' part; do printf \"$a\"; done; echo",
+        );
+        assert_eq!(next(&mut replies), answer("part"));
+        assert_eq!(next(&mut replies), Heard::Ended);
+    }
+
+    #[test]
+    fn noise_ends_at_its_cap_with_or_without_lines() {
+        let limit = NOISE_CAP;
+        let at_cap = format!("head -c {limit} /dev/zero; echo $1 in");
+        assert_eq!(next(&mut replies(&at_cap).0), answer("in"));
+        let above = format!("head -c {} /dev/zero; echo $1 out", limit + 1);
+        assert_eq!(next(&mut replies(&above).0), Heard::TooMuchNoise);
+        assert_eq!(next(&mut replies("yes").0), Heard::TooMuchNoise);
+        assert_eq!(next(&mut replies("cat /dev/zero").0), Heard::TooMuchNoise);
+    }
+
+    #[test]
+    fn waiting_ends_with_the_deadline_a_step_after_the_first_byte_or_a_cancel() {
+        let short = Duration::from_millis(30);
+        let (mut silent, _child) = replies("sleep 60");
+        let heard = silent.next(Instant::now() + short, LONG, NEVER).unwrap();
+        assert_eq!(heard, Heard::TimedOut);
+        let (mut slow, _child) = replies("printf hello; sleep 60");
+        let heard = slow.next(Instant::now() + LONG, short, NEVER).unwrap();
+        assert_eq!(heard, Heard::TimedOut);
+        assert_eq!(slow.line, b"hello");
+        let heard = slow.next(Instant::now() + LONG, LONG, &|| true).unwrap();
+        assert_eq!(heard, Heard::Cancelled);
+    }
+}
