@@ -6,105 +6,19 @@
 mod support;
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
+use support::fake_agent::{
+    FAKE_AGENT, Shipped, echoes, fails, fake_program, no_agents, program, start,
+};
 use support::sshd::{Sshd, children_of};
-use support::{temp_dir, tool, wait_until};
-use tempfile::TempDir;
-use transload::model::error::{Error, ErrorKind, Result};
-use transload::model::location::Host;
-use transload::model::profile::SshSettings;
-use transload::remote::agents::Agents;
-use transload::remote::bootstrap::{AgentChannel, AgentFound, Bootstrap, COMMAND};
+use support::{tool, wait_until};
+use transload::model::error::ErrorKind;
+use transload::remote::bootstrap::{AgentFound, Bootstrap, COMMAND};
 use transload::remote::failure::why_ended;
-
-/// Keeps the contract of the real agent, then echoes.
-const FAKE_AGENT: &str = "#!/bin/sh\n\
-    test $1 = serve || exit 9\n\
-    echo $$ > $HOME/agent-pid\n\
-    echo ${SSH_AUTH_SOCK-none} > $HOME/agent-socket\n\
-    echo $2 agent\n\
-    exec cat\n";
-
-/// A folder with one agent for this machine's type.
-struct Shipped {
-    folder: TempDir,
-    agents: Agents,
-}
-
-impl Shipped {
-    fn new(program: &str) -> Self {
-        let folder = temp_dir();
-        let uname = Command::new("uname").arg("-sm").output().unwrap();
-        let machine = String::from_utf8(uname.stdout).unwrap();
-        let machine = machine.trim().replacen("Linux ", "linux-", 1);
-        let path = folder.path().join(format!("transload-agent-{machine}"));
-        fs::write(path, program).unwrap();
-        let agents = Agents {
-            folders: vec![folder.path().into()],
-            own: None,
-        };
-        Self { folder, agents }
-    }
-
-    fn fake() -> Self {
-        Self::new(FAKE_AGENT)
-    }
-}
-
-/// A fake agent as a program for the far side's `PATH`.
-fn fake_program() -> (TempDir, PathBuf) {
-    program(FAKE_AGENT)
-}
-
-fn program(script: &str) -> (TempDir, PathBuf) {
-    let folder = temp_dir();
-    let path = folder.path().join("agent");
-    fs::write(&path, script).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    (folder, path)
-}
-
-fn no_agents() -> Agents {
-    Agents::default()
-}
-
-fn start(server: &Sshd, agents: &Agents, allow: bool) -> Result<AgentChannel> {
-    start_at(&server.host(), &server.settings(), agents, allow)
-}
-
-fn start_at(host: &Host, ssh: &SshSettings, agents: &Agents, allow: bool) -> Result<AgentChannel> {
-    let bootstrap = Bootstrap {
-        host,
-        ssh,
-        use_path: true,
-        agents,
-    };
-    bootstrap.start(&mut |_| allow, &|| false)
-}
-
-fn fails(result: Result<AgentChannel>) -> Error {
-    match result {
-        Ok(channel) => panic!("an agent started: {:?}", channel.found),
-        Err(error) => error,
-    }
-}
-
-/// Sends every byte value both ways; the fake agent echoes.
-fn echoes(mut channel: AgentChannel) {
-    let sent: Vec<u8> = (0..=255).cycle().take(10_000).collect();
-    channel.input.write_all(&sent).unwrap();
-    drop(channel.input);
-    let mut got = Vec::new();
-    channel.output.read_to_end(&mut got).unwrap();
-    assert!(got == sent, "the channel is not clean");
-    let status = channel.child.wait_deadline(Duration::from_secs(10));
-    assert_eq!(status.unwrap().and_then(|s| s.code()), Some(0));
-}
 
 fn cached_files(server: &Sshd) -> Vec<PathBuf> {
     let folder = server.home().join(".cache/transload");
@@ -360,26 +274,6 @@ fn endless_text_from_start_up_files_ends_with_a_clear_error() {
 }
 
 #[test]
-fn an_account_that_runs_no_commands_is_told_as_that() {
-    let (_folder, agent) = fake_program();
-    for (shell, words) in [
-        ("/usr/sbin/nologin", "not available"),
-        ("/bin/rbash", "restricted"),
-        ("/bin/echo", "-c exec"),
-        ("/bin/false", "ended at once"),
-    ] {
-        let server = Sshd::setup()
-            .login_shell(shell)
-            .agent_in_path(&agent)
-            .start();
-        let error = fails(start(&server, &no_agents(), false));
-        assert_eq!(error.kind, ErrorKind::Unsupported, "{shell}: {error}");
-        assert!(error.to_string().contains(words), "{shell}: {error}");
-        assert!(error.hint.unwrap().contains("sftp"));
-    }
-}
-
-#[test]
 fn an_agent_that_does_not_run_is_told_with_its_last_words() {
     let (_folder, broken) = program("#!/bin/sh\necho wrong kernel >&2\nexit 3\n");
     let server = Sshd::setup().agent_in_path(broken).start();
@@ -394,143 +288,6 @@ fn an_agent_that_does_not_run_is_told_with_its_last_words() {
     let error = fails(start(&server, &foreign.agents, true));
     assert_eq!(error.kind, ErrorKind::Tool, "{error}");
     drop(foreign.folder);
-}
-
-#[test]
-fn an_unknown_host_key_is_never_accepted_silently() {
-    // Not even when the user's own configuration says so.
-    let (_folder, agent) = fake_program();
-    for line in [
-        "StrictHostKeyChecking ask",
-        "StrictHostKeyChecking no",
-        "StrictHostKeyChecking accept-new",
-    ] {
-        let server = Sshd::setup()
-            .unknown_host_key()
-            .client_line(line)
-            .agent_in_path(&agent)
-            .start();
-        let begun = Instant::now();
-        let error = fails(start(&server, &no_agents(), false));
-        assert!(begun.elapsed() < Duration::from_secs(10));
-        assert_eq!(error.kind, ErrorKind::HostKey, "{error}");
-        assert!(error.hint.unwrap().contains("run \"ssh nas\" once"));
-        assert_eq!(fs::read_to_string(server.known_hosts()).unwrap(), "");
-    }
-}
-
-#[test]
-fn a_changed_host_key_stops_with_an_explanation() {
-    let server = Sshd::setup().changed_host_key().start();
-    let begun = Instant::now();
-    let error = fails(start(&server, &no_agents(), false));
-    assert!(begun.elapsed() < Duration::from_secs(10));
-    assert_eq!(error.kind, ErrorKind::HostKey);
-    assert!(error.to_string().contains("another host key"), "{error}");
-    assert!(error.hint.unwrap().contains("ask whoever runs it"));
-}
-
-#[test]
-fn a_log_in_that_needs_a_password_ends_soon_and_says_what_to_do() {
-    let server = Sshd::setup()
-        .password_only()
-        .banner("Mind the gap.\n")
-        .start();
-    let begun = Instant::now();
-    let error = fails(start(&server, &no_agents(), false));
-    assert!(begun.elapsed() < Duration::from_secs(10));
-    assert_eq!(error.kind, ErrorKind::Login, "{error}");
-    assert!(error.to_string().contains("Permission denied"), "{error}");
-    let hint = error.hint.unwrap();
-    assert!(
-        hint.contains("ssh-copy-id nas") && hint.contains("ssh-add"),
-        "{hint}"
-    );
-}
-
-#[test]
-fn a_wrong_port_or_name_is_told_as_unreachable() {
-    let mut server = Sshd::start();
-    server.crash();
-    let begun = Instant::now();
-    let error = fails(start(&server, &no_agents(), false));
-    assert_eq!(error.kind, ErrorKind::Unreachable, "{error}");
-    assert!(error.to_string().contains("refused"), "{error}");
-    let host = Host {
-        name: "no-such-host.invalid".into(),
-        ..Host::default()
-    };
-    let error = fails(start_at(&host, &server.settings(), &no_agents(), false));
-    assert_eq!(error.kind, ErrorKind::Unreachable, "{error}");
-    assert!(error.hint.unwrap().contains("spelling"));
-    assert!(begun.elapsed() < Duration::from_secs(20));
-}
-
-#[test]
-fn hostile_settings_in_the_users_own_configuration_do_not_disturb_the_session() {
-    let (folder, agent) = fake_program();
-    let pwned = folder.path().join("PWN");
-    let server = Sshd::setup()
-        .agent_in_path(agent)
-        .client_line("RemoteCommand echo no")
-        .client_line("RequestTTY force")
-        .client_line("ForwardAgent yes")
-        .client_line("ForwardX11 yes")
-        .client_line("PermitLocalCommand yes")
-        .client_line(&format!("LocalCommand touch {}", pwned.display()))
-        .client_line("LocalForward 127.0.0.1:1 127.0.0.1:1")
-        .client_line("ExitOnForwardFailure yes")
-        .client_line("EscapeChar ~")
-        .client_line("LogLevel DEBUG3")
-        .start();
-    let channel = start(&server, &no_agents(), false).unwrap();
-    echoes(channel);
-    assert!(!pwned.exists());
-    let socket = fs::read_to_string(server.home().join("agent-socket")).unwrap();
-    assert_eq!(socket, "none\n");
-}
-
-#[test]
-fn a_shared_connection_of_the_users_own_is_used_and_left_as_it_was() {
-    let (_folder, agent) = fake_program();
-    let sockets = tempfile::tempdir().unwrap(); // a socket's path must be short
-    let socket = sockets.path().join("shared");
-    let server = Sshd::setup()
-        .agent_in_path(agent)
-        .client_line("ControlMaster auto")
-        .client_line("ControlPersist 60")
-        .client_line(&format!("ControlPath {}", socket.display()))
-        .start();
-    // Without one, none is left behind.
-    echoes(start(&server, &no_agents(), false).unwrap());
-    assert!(!socket.exists());
-
-    let ssh = |args: &[&str]| {
-        let mut command = Command::new(tool("ssh", "openssh-client"));
-        command.arg("-F").arg(server.config()).args(args);
-        command.status().unwrap()
-    };
-    assert!(ssh(&["-M", "-N", "-f", "nas"]).success());
-    let logins = || server.log().matches("Accepted publickey").count();
-    let before = logins();
-    echoes(start(&server, &no_agents(), false).unwrap());
-    drop(start(&server, &no_agents(), false).unwrap());
-    assert_eq!(logins(), before);
-    assert!(ssh(&["-O", "check", "nas"]).success());
-    assert!(ssh(&["-O", "exit", "nas"]).success());
-    // A socket that nobody answers at does not matter.
-    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-    echoes(start(&server, &no_agents(), false).unwrap());
-}
-
-#[test]
-fn a_quiet_ssh_still_gives_a_kind_and_a_way_to_see_more() {
-    let server = Sshd::setup()
-        .password_only()
-        .client_line("LogLevel QUIET")
-        .start();
-    let error = fails(start(&server, &no_agents(), false));
-    assert!(error.hint.unwrap().contains("ssh nas"));
 }
 
 #[test]
@@ -598,27 +355,4 @@ fn a_cancel_ends_a_hanging_start_and_leaves_no_process() {
     wait_until("the session has ended", || {
         children_of(server.pid()).is_empty()
     });
-}
-
-#[test]
-fn options_that_run_programs_never_reach_ssh() {
-    let server = Sshd::start();
-    let pwned = server.home().join("PWN");
-    for option in [
-        "ProxyCommand=touch ",
-        "KnownHostsCommand=touch ",
-        "LocalCommand=touch ",
-    ] {
-        let mut ssh = server.settings();
-        ssh.options = vec![format!("{option}{}", pwned.display())];
-        let error = fails(start_at(&server.host(), &ssh, &no_agents(), true));
-        assert_eq!(error.kind, ErrorKind::Config, "{option}");
-    }
-    let host = Host {
-        name: format!("-oProxyCommand=touch {}", pwned.display()),
-        ..Host::default()
-    };
-    let error = fails(start_at(&host, &server.settings(), &no_agents(), true));
-    assert_eq!(error.kind, ErrorKind::Config);
-    assert!(!pwned.exists());
 }

@@ -59,7 +59,8 @@ fn be_the_parent() {
 
 #[test]
 fn a_child_gets_its_three_streams_and_no_other_descriptor() {
-    // Reading the folder takes one more for a moment. Open here: one of ours and, from whoever runs the tests, perhaps others.
+    // Open here: one of ours and, from whoever runs the tests, perhaps others. Reading the
+    // folder takes one more for a moment.
     let ours = std::fs::File::open("/dev/null").unwrap();
     let listing = Program::named("sh")
         .unwrap()

@@ -15,4 +15,5 @@ pub mod connection;
 pub mod failure;
 pub mod options;
 mod replies;
+mod talk;
 pub mod target;

@@ -6,6 +6,7 @@
 #![allow(dead_code)] // each test binary uses a part
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)] // tests run programs and may panic
 
+pub mod fake_agent;
 pub mod sshd;
 
 use std::path::{Path, PathBuf};
