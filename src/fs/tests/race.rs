@@ -170,7 +170,16 @@ fn no_operation_is_led_outside() {
     in_sub(&|dir| {
         let _ = dir.set_own_meta(Some(0o700), Some(odd));
     });
-    in_sub(&|dir| assert!(dir.open_read(b"secret").is_err()));
+    in_sub(&|dir| {
+        assert!(dir.open_read(b"secret").is_err());
+        assert!(
+            !dir.list()
+                .unwrap()
+                .iter()
+                .any(|(name, _)| name == b"secret")
+        );
+        assert!(dir.stat(b"inner").unwrap().is_none());
+    });
     check(|root| {
         let top = root.top();
         let _ = top.set_times(b"sub", odd);
