@@ -65,11 +65,12 @@ class Host:
 
     def start(self, script, env, **streams):
         """Starts a shell script at this end, in a process group of its own."""
-        enter = f"echo 0 > {self.group}/cgroup.procs; " if self.group else ""
+        # The group comes first: the namespace has a /sys of its own, without control groups.
+        count = f"echo 0 > {self.group}/cgroup.procs; " if self.group else ""
+        enter = f'{count}exec ip netns exec {self.name} bash -c "$1"'
         streams.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.Popen(
-            ["ip", "netns", "exec", self.name, "bash", "-c", enter + script],
-            env=env, start_new_session=True, **streams,
+            ["bash", "-c", enter, "bash", script], env=env, start_new_session=True, **streams,
         )
 
     def seconds(self):
