@@ -18,7 +18,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("fs", &["model"]),
     ("wire", &["model"]),
     ("verify", &["model"]),
-    ("pump", &["model", "verify", "fs", "wire"]),
+    ("pump", &["model", "plan", "verify", "fs", "wire"]),
     ("store", &["model"]),
     ("remote", &["model", "proc"]),
     (
@@ -101,7 +101,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "rustix",
         &[
-            "fs", "pump", "proc", "agent", "backend", "remote", "desktop",
+            "fs", "pump", "proc", "agent", "backend", "remote", "desktop", "store",
         ],
     ),
     ("blake3", &["verify", "wire", "pump", "remote"]),

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -15,6 +16,9 @@ use crate::fs::stat::{Stat, words};
 use crate::fs::tree;
 use crate::model::entry::{EntryKind, FileTime};
 use crate::model::error::{Error, ErrorKind, Result};
+
+/// How long a file that a file server has lent out is waited for.
+const LENT: Duration = Duration::from_secs(3);
 
 /// What a rename does with something that has the new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,18 +56,15 @@ impl Dir {
         Self { fd, listable }
     }
 
-    /// Opens a regular file for reading and returns it with its attributes. Never waits for
-    /// anybody, and never follows a link.
+    /// Opens a regular file for reading and returns it with its attributes. Never follows a
+    /// link, and waits for nobody but a file server that has lent the file out, 3 s at most.
     ///
     /// # Errors
     /// `Denied` for a link, `Unsupported` for anything else that is not a regular file.
     pub fn open_read(&self, name: &[u8]) -> Result<(File, Stat)> {
         check(name);
         const DOING: &str = "open the file";
-        // NONBLOCK: a FIFO that took the file's place since it was listed must not hold us.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())
-            .map_err(|e| failed(DOING, e))?;
+        let fd = open_soon(&self.fd, name, OFlags::RDONLY).map_err(|e| failed(DOING, e))?;
         let stat = Stat::from(rustix::fs::fstat(&fd).map_err(|e| failed(DOING, e))?);
         regular(DOING, &stat)?;
         Ok((File::from(fd), stat))
@@ -126,8 +127,7 @@ impl Dir {
     pub fn open_part(&self, name: &[u8]) -> Result<Option<File>> {
         check(name);
         const DOING: &str = "open the unfinished file";
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+        let fd = match open_soon(&self.fd, name, OFlags::RDWR) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(failed(DOING, errno)),
@@ -343,6 +343,24 @@ impl AsFd for Dir {
 /// Opens the working directory of this process, for paths that a person typed.
 pub(super) fn working_dir() -> BorrowedFd<'static> {
     CWD
+}
+
+/// Opens an existing file without following a link and without waiting for the other end of a
+/// FIFO that took the file's place since it was listed.
+///
+/// That way of opening fails at once also while a file server (Samba, NFS) has lent the file to
+/// one of its clients; the attempt itself makes it ask for it back, so some more follow.
+fn open_soon(dir: &OwnedFd, name: &[u8], access: OFlags) -> rustix::io::Result<OwnedFd> {
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let start = Instant::now();
+    loop {
+        match rustix::fs::openat(dir, name, flags, Mode::empty()) {
+            Err(Errno::AGAIN) if start.elapsed() < LENT => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// Catches a path given as a name while developing; `RelPath` hands out no such names.

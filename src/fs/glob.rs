@@ -238,12 +238,11 @@ fn run(tokens: &[Token], text: &[u8]) -> bool {
             continue;
         }
         // One byte more for the last star, unless that is a slash.
-        if let Some(from) = &mut star {
-            if text.get(from.text).is_some_and(|b| *b != b'/') {
-                from.text += 1;
-                (t, i) = (from.token + 1, from.text);
-                continue;
-            }
+        let no_slash = |from: &&mut Retry| text.get(from.text).is_some_and(|b| *b != b'/');
+        if let Some(from) = star.as_mut().filter(no_slash) {
+            from.text += 1;
+            (t, i) = (from.token + 1, from.text);
+            continue;
         }
         star = None;
         let Some(from) = &mut wide else { return false };

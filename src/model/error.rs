@@ -150,6 +150,18 @@ impl Error {
         self
     }
 
+    /// Says on which host the place is.
+    #[must_use]
+    pub fn beside(mut self, host: &str) -> Self {
+        let mut place = host.as_bytes().to_vec();
+        if !self.place.is_empty() {
+            place.push(b':');
+            place.extend_from_slice(self.place.as_bytes());
+        }
+        self.place = place.into();
+        self
+    }
+
     /// Says what the reader can do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -1,1 +1,3 @@
-//! Two listings to a plan, purely.
+//! Two sides to a decision, purely: no file is looked at here.
+
+pub mod compare;

@@ -5,7 +5,8 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
+    pidfd_send_signal, waitid,
 };
 
 use crate::model::error::{Error, Result};
@@ -15,6 +16,22 @@ use crate::proc::ready;
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// Between looks at a child where the kernel has no pidfd (before Linux 5.3).
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Kills one program from any thread. It holds the process itself and not its number, so that it
+/// can never hit a stranger.
+#[derive(Debug)]
+pub struct Killer {
+    fd: Option<OwnedFd>,
+}
+
+impl Killer {
+    /// Kills the program; what else is in its group goes when its owner collects it.
+    pub fn kill(&self) {
+        if let Some(fd) = &self.fd {
+            let _ = pidfd_send_signal(fd, Signal::KILL);
+        }
+    }
+}
 
 /// A running program. Dropping it kills the program and everything it started in its group.
 #[derive(Debug)]
@@ -48,6 +65,13 @@ impl Child {
     /// Returns the process id, which is also the id of the process group.
     pub fn id(&self) -> u32 {
         self.inner.id()
+    }
+
+    /// Returns a handle that can kill the program from another thread while this one waits for
+    /// its output.
+    pub fn killer(&self) -> Killer {
+        let fd = self.ending.as_ref().and_then(|fd| fd.try_clone().ok());
+        Killer { fd }
     }
 
     /// Takes the pipe to its input; dropping that is the end of input.

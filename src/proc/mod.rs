@@ -18,6 +18,6 @@ pub mod program;
 pub mod ready;
 mod spawn;
 
-pub use child::Child;
+pub use child::{Child, Killer};
 pub use lines::{Lines, Tail};
 pub use program::{Output, Pipe, Program};

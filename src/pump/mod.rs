@@ -1,1 +1,46 @@
-//! (to come)
+//! The hot path of both ends: reader to wire, wire to disk, disk to disk.
+//!
+//! Control runs on the caller's thread, data on named threads that hand each other pooled buffers
+//! over bounded channels. Nothing here logs in, asks anybody or knows a profile.
+//!
+//! | thread | does | waits for |
+//! |---|---|---|
+//! | caller | reads the control channel, decides about entries | the other end |
+//! | `scan` | lists the sources | room in the window |
+//! | `read` | opens and reads wanted files, forms batches | buffers |
+//! | `hash` | digests large files | the reader or a writer |
+//! | `lane-N` | tags and sends, or receives and checks, frames | its socket |
+//! | `disk-N` | writes parts | its lane |
+//! | `copy-N` | copies between local folders | the disk |
+//! | `commit` | compares digests, makes groups durable, gives final names | the disk |
+
+pub mod abort;
+mod admit;
+mod commit;
+pub mod control;
+pub mod destination;
+mod digest;
+pub mod direct;
+mod disk;
+pub mod lane;
+pub mod limit;
+pub mod link;
+mod name;
+pub mod pool;
+mod read;
+pub mod receive;
+pub mod report;
+mod scan;
+pub mod send;
+pub mod source;
+mod staging;
+
+/// Bytes of a buffer, and so of a large file's block on the wire. Beyond 256 KiB to 1 MiB nothing
+/// is gained on current machines; smaller blocks stay in the cache between copy and hash.
+pub const CHUNK: usize = 512 * 1024;
+/// Files up to this many bytes travel whole, many in one frame.
+pub const SMALL: u64 = 128 * 1024;
+/// Buffers of one end of one job: with [`CHUNK`] this bounds its memory to 24 MiB.
+pub const BUFFERS: usize = 48;
+/// Files from this many bytes on are resumed within; smaller ones start again.
+pub const RESUMABLE: u64 = 8 << 20;

@@ -1,6 +1,7 @@
 //! One directory: names, kinds, modes, times, and what is kept open.
 
 use std::fs;
+use std::io::{BufRead as _, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::sync::Arc;
@@ -63,6 +64,32 @@ fn only_regular_files_are_opened_and_nobody_is_waited_for() {
         ErrorKind::NotFound
     );
     assert_eq!(top.stat(b"fifo").unwrap().unwrap().kind, EntryKind::Special);
+}
+
+#[test]
+fn a_file_that_a_server_has_lent_out_is_asked_back() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = tmp.path().join("lent");
+    fs::write(&path, "text").unwrap();
+    // 1024 is F_SETLEASE, 1 a lease for writing; the signal that asks for it back ends perl.
+    let script = "open F, '>>', $ARGV[0] or die; fcntl(F, 1024, 1) or die $!; \
+                  $| = 1; print qq(ready\\n); sleep 60";
+    let mut holder = std::process::Command::new("perl")
+        .args(["-e", script])
+        .arg(&path)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("perl is missing: apt-get install perl-base");
+    let mut ready = String::new();
+    let mut out = std::io::BufReader::new(holder.stdout.take().unwrap());
+    out.read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    let (mut file, _) = root(tmp.path()).top().open_read(b"lent").unwrap();
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "text");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
 }
 
 #[test]
@@ -166,6 +193,25 @@ fn times_no_file_system_holds_are_clamped() {
             }
         }
     }
+}
+
+#[test]
+fn attributes_that_cannot_be_kept_are_told_and_are_no_failure() {
+    if is_root() {
+        // Root may set anything here; the run without rights proves this.
+        return;
+    }
+    let other = root("/".as_ref()).top();
+    let kept = other
+        .set_own_meta(Some(0o755), Some(FileTime::default()))
+        .unwrap();
+    assert_eq!((kept.mode, kept.times), (false, false));
+    assert!(
+        !root("/".as_ref())
+            .top()
+            .set_times(b"etc", FileTime::default())
+            .unwrap()
+    );
 }
 
 #[test]

@@ -1,0 +1,349 @@
+//! One agent on one host, and the runs that it serves.
+
+use std::io::BufReader;
+use std::process::ChildStdout;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::backend::collect::Collector;
+use crate::backend::contract::Session;
+use crate::backend::cx::{Ask, Cx};
+use crate::backend::tcp::route::{Opened, Ways};
+use crate::backend::tcp::{Ends, ends, ports, streams};
+use crate::backend::watch::watch;
+use crate::model::error::{Error, ErrorKind, Result};
+use crate::model::event::{Answer, QuestionKind};
+use crate::model::job::JobSpec;
+use crate::model::location::Host;
+use crate::model::outcome::{Route, Tally};
+use crate::model::plan::PlanTotals;
+use crate::model::profile::{Encrypt, MethodChoice};
+use crate::model::progress::Phase;
+use crate::proc::{Child, Tail};
+use crate::pump::abort::Abort;
+use crate::pump::control::{ControlReader, ControlWriter};
+use crate::pump::destination::Destination;
+use crate::pump::lane::Out;
+use crate::pump::limit::Throttle;
+use crate::pump::link::random;
+use crate::pump::receive::ReceiveRun;
+use crate::pump::send::SendRun;
+use crate::pump::source;
+use crate::remote::address::Arrived;
+use crate::remote::bootstrap::{AgentChannel, AgentFound, start_agent, start_own_agent};
+use crate::remote::failure::why_ended;
+use crate::wire::codec::broken;
+use crate::wire::hello::JobKey;
+use crate::wire::level;
+use crate::wire::message::{Hello, Message, Role, Start, Terms};
+
+/// A running agent.
+pub(super) struct TcpSession {
+    spec: JobSpec,
+    host: Host,
+    child: Child,
+    stderr: Tail,
+    output: BufReader<ChildStdout>,
+    control: Arc<ControlWriter>,
+    level: u16,
+    arrived: Option<Arrived>,
+    /// Why plain TCP may not be used; `None` when it may.
+    forbidden: Option<String>,
+    route: (Route, String),
+}
+
+impl TcpSession {
+    /// Logs in and starts the agent.
+    pub fn connect(spec: &JobSpec, cx: &Cx<'_>) -> Result<Self> {
+        cx.counters.set_phase(Phase::Connecting);
+        let (Ends::Push { host, .. } | Ends::Pull { host, .. }) = ends(spec)?;
+        let stop = || cx.cancel.is_set();
+        let mut may_upload = |bytes| {
+            let question = QuestionKind::UploadAgent {
+                host: host.name.clone(),
+                bytes,
+            };
+            matches!(cx.people.ask(question), Answer::Yes(true))
+        };
+        let ssh = &spec.settings.ssh;
+        let mut channel = start_agent(&host, ssh, &mut may_upload, &stop)?;
+        let mut hello = read_hello(&mut channel, &host)?;
+        if channel.found == AgentFound::InPath && level::agree(hello.oldest, hello.newest).is_err()
+        {
+            // One that is installed there is of another age; ours can go beside it.
+            drop(channel);
+            channel = start_own_agent(&host, ssh, &mut may_upload, &stop)?;
+            hello = read_hello(&mut channel, &host)?;
+        }
+        let level = level::agree(hello.oldest, hello.newest)?;
+        let found = match channel.found {
+            AgentFound::InPath => "is installed",
+            AgentFound::Cached => "was there from before",
+            AgentFound::Uploaded => "was copied there",
+        };
+        cx.people
+            .note(format!("agent {} {found} on {}", hello.version, host.name));
+        let AgentChannel {
+            child,
+            input,
+            output,
+            stderr,
+            ..
+        } = channel;
+        Ok(Self {
+            spec: spec.clone(),
+            forbidden: forbidden(spec, &host, cx.people),
+            host,
+            child,
+            stderr,
+            output,
+            control: Arc::new(ControlWriter::new(input)),
+            level,
+            arrived: Arrived::parse(&hello.connection),
+            route: (Route::Ssh, String::new()),
+        })
+    }
+
+    /// Runs once, for real or dry.
+    fn once(&mut self, cx: &Cx<'_>, dry_run: bool) -> Result<(PlanTotals, Tally)> {
+        let abort = Abort::default();
+        let done = AtomicBool::new(false);
+        let collector = Collector::new(cx, dry_run);
+        let killer = self.child.killer();
+        abort.on_stop(move || killer.kill());
+        let push = matches!(ends(&self.spec)?, Ends::Push { .. });
+        let control = self.control.clone();
+        let result = std::thread::scope(|scope| {
+            let (abort, done, collector) = (&abort, &done, &collector);
+            let control = &*control;
+            abort.thread(scope, "watch".into(), move || {
+                watch(
+                    cx,
+                    abort,
+                    done,
+                    collector,
+                    (!push && !dry_run).then_some(control),
+                )
+            });
+            let result = self.serve(cx, dry_run, collector, abort);
+            done.store(true, Relaxed);
+            result
+        });
+        let counts = collector.finish();
+        // What ended the run first counts, not what that led to.
+        match (abort.result(), result) {
+            (Ok(()), Ok(())) => Ok(counts),
+            (Err(error), _) | (Ok(()), Err(error)) => Err(self.explain(error)),
+        }
+    }
+
+    /// Puts ssh's own words to a channel that broke.
+    fn explain(&mut self, error: Error) -> Error {
+        if error.kind != ErrorKind::Disconnected {
+            return error;
+        }
+        let words = why_ended(
+            &mut self.child,
+            &self.stderr,
+            &self.host,
+            "go on with the transfer",
+        );
+        match words.kind {
+            ErrorKind::Login | ErrorKind::HostKey => words,
+            _ => Error {
+                kind: ErrorKind::Disconnected,
+                ..words
+            }
+            .hint("look at the network and at the other computer; parts that arrived are kept"),
+        }
+    }
+
+    fn serve(
+        &mut self,
+        cx: &Cx<'_>,
+        dry_run: bool,
+        collector: &Collector<'_>,
+        abort: &Abort,
+    ) -> Result<()> {
+        let terms = Terms::of(&self.spec.settings, cx.conflict, self.spec.resume, dry_run);
+        let settings = self.spec.settings.clone();
+        let key = JobKey(random()?);
+        cx.counters.set_phase(if dry_run {
+            Phase::Planning
+        } else {
+            Phase::Connecting
+        });
+        let plain = !dry_run && self.forbidden.is_none();
+        let streams = if plain { streams(&self.spec)? } else { 1 };
+        let both = ends(&self.spec)?;
+        // The local side is opened before the other one hears of anything.
+        let landing = match &both {
+            Ends::Pull {
+                sources,
+                destination,
+                ..
+            } => {
+                let found =
+                    Destination::find(destination, sources.len() as u64, settings.contents)?;
+                Some((found.open(dry_run)?, found.top))
+            }
+            Ends::Push { .. } => None,
+        };
+        let role = match &both {
+            Ends::Push {
+                sources,
+                destination,
+                ..
+            } => Role::Receive {
+                destination: destination.clone(),
+                sources: sources.len() as u64,
+                contents: settings.contents,
+            },
+            Ends::Pull { sources, .. } => Role::Send {
+                sources: sources.clone(),
+                contents: settings.contents,
+                rules: settings.rules.clone(),
+                top: landing
+                    .as_ref()
+                    .and_then(|l| l.1.clone())
+                    .unwrap_or_default(),
+            },
+        };
+        self.control.send(&Message::Start(Box::new(Start {
+            level: self.level,
+            job: self.spec.id.0,
+            key: key.0,
+            streams,
+            listen: plain,
+            ports: ports(&self.spec)?,
+            role,
+            terms,
+        })))?;
+        let control = self.control.clone();
+        let mut from = ControlReader::new(&mut self.output);
+        let (listening, top) = match from.next()? {
+            Message::Ready(listening, top) => (listening, top),
+            Message::Fail(error) => return Err(error.beside(&self.host.name)),
+            _ => return Err(broken("a message came that has no place here")),
+        };
+        let mut links = Vec::new();
+        if !dry_run {
+            let ways = Ways {
+                typed: &self.host.name,
+                arrived: self.arrived.as_ref(),
+                forbidden: self.forbidden.as_deref(),
+                streams,
+                key: &key,
+                stop: &|| cx.cancel.is_set(),
+            };
+            let opened: Opened = ways.open(&listening, &mut from, &control)?;
+            if opened.route != Route::Direct {
+                cx.people.note(match opened.route {
+                    Route::Reversed => {
+                        format!("the other side connected to this one: {}", opened.why)
+                    }
+                    _ => format!("data goes through ssh: {}", opened.why),
+                });
+            }
+            self.route = (opened.route, opened.why);
+            links = opened.links;
+            cx.counters.set_phase(Phase::Planning);
+        }
+        match both {
+            Ends::Push { sources, .. } => {
+                let filter = source::filter(&settings.rules)?;
+                let (sources, troubles) = source::open_all(&sources, settings.contents);
+                for (path, error) in troubles {
+                    crate::pump::report::Observer::trouble(collector, &path, &error);
+                }
+                let outs = match (dry_run, links.is_empty()) {
+                    (true, _) => Vec::new(),
+                    (false, true) => vec![Out::Channel(control.clone())],
+                    (false, false) => links.into_iter().map(Out::Tcp).collect(),
+                };
+                let throttle = Throttle {
+                    limit: cx.limit.clone(),
+                    pause: cx.paused.clone(),
+                };
+                let run = SendRun {
+                    sources: &sources,
+                    filter: &filter,
+                    top: (!top.is_empty()).then_some(&top[..]),
+                    terms,
+                    control,
+                    outs,
+                    throttle: &throttle,
+                    counters: cx.counters,
+                    observer: collector,
+                    abort,
+                };
+                run.run(&mut from)
+            }
+            Ends::Pull { .. } => {
+                let root = landing.and_then(|l| l.0);
+                let run = ReceiveRun {
+                    root,
+                    job: self.spec.id.0,
+                    terms,
+                    control,
+                    links,
+                    counters: cx.counters,
+                    observer: collector,
+                    abort,
+                };
+                run.run(&mut from)
+            }
+        }
+    }
+}
+
+impl Session for TcpSession {
+    fn plan(&mut self, cx: &Cx<'_>) -> Result<PlanTotals> {
+        self.once(cx, true).map(|(totals, _)| totals)
+    }
+
+    fn run(&mut self, cx: &Cx<'_>) -> Result<Tally> {
+        self.once(cx, false).map(|(_, tally)| tally)
+    }
+
+    fn route(&self) -> (Route, String) {
+        self.route.clone()
+    }
+}
+
+/// Reads what the agent says first.
+fn read_hello(channel: &mut AgentChannel, host: &Host) -> Result<Hello> {
+    // The agent has just written its first line; its next words follow at once or never.
+    match ControlReader::new(&mut channel.output).next() {
+        Ok(Message::Hello(hello)) => Ok(hello),
+        Ok(_) => Err(broken("the agent did not say hello")),
+        Err(_) => Err(why_ended(
+            &mut channel.child,
+            &channel.stderr,
+            host,
+            "start the agent",
+        )),
+    }
+}
+
+/// Returns why plain TCP may not be used for this job: it needs the user's word, which naming the
+/// method by hand is.
+fn forbidden(spec: &JobSpec, host: &Host, people: &dyn Ask) -> Option<String> {
+    match spec.settings.encrypt {
+        Encrypt::Always => return Some("encryption was asked for".to_owned()),
+        Encrypt::Never => return None,
+        Encrypt::Auto => {}
+    }
+    if spec.consent.plain_tcp || matches!(spec.settings.method, MethodChoice::Named(_)) {
+        return None;
+    }
+    let question = QuestionKind::PlainTcp {
+        host: host.name.clone(),
+    };
+    match people.ask(question) {
+        Answer::Yes(true) => None,
+        _ => Some(
+            "plain TCP can be read by others on that network, and nobody allowed it".to_owned(),
+        ),
+    }
+}
