@@ -39,6 +39,12 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Copy(CopyArgs),
+    Run(RunArgs),
+    #[command(subcommand)]
+    Profiles(ProfilesCommand),
+    Verify(VerifyArgs),
+    #[command(subcommand)]
+    History(HistoryCommand),
 }
 
 /// Copy files and folders; either side may be on another computer
@@ -74,7 +80,7 @@ pub struct CopyArgs {
 /// Run saved profiles, one after the other
 ///
 /// A profile is named by its name or id; what holds a slash or ends in .toml is a profile file.
-/// All are run; the exit status is the worst of theirs.
+/// Nothing runs if one of them cannot be read. The exit status is the worst of theirs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
         transload run \"Photos to nas\"           run one\n  \

@@ -3,20 +3,22 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::cli::args::{CopyArgs, JobArgs, OutputArgs};
+use crate::cli::args::{CopyArgs, JobArgs};
 use crate::cli::ask;
-use crate::cli::dirs::Dirs;
 use crate::cli::drive::{Driver, Task};
 use crate::cli::out::Out;
+use crate::cli::resume;
 use crate::engine::new_job_id;
 use crate::model::entry::Action;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::job::{Consent, JobSpec};
 use crate::model::location::Location;
-use crate::model::profile::{MethodChoice, ProfileId, Settings};
+use crate::model::profile::{Encrypt, MethodChoice, ProfileId, Settings};
 use crate::model::verdict::{Row, Verdict};
 use crate::present::text;
 use crate::service::jobs;
+use crate::store::dirs::Dirs;
+use crate::store::settings::AppSettings;
 
 /// Copies and returns the exit status.
 ///
@@ -26,17 +28,21 @@ pub fn run(args: &CopyArgs, out: &Out) -> Result<u8> {
     let (sources, destination) = places(&args.places, args.transfer.port)?;
     let mut settings = Settings::default();
     args.transfer.apply(&mut settings)?;
-    check_save_list(&args.job, &settings)?;
-    let dirs = Dirs::open()?;
+    // Whoever names raw TCP by hand knows that it is plain.
+    let plain_by_hand = settings.method == MethodChoice::Named("tcp".to_owned())
+        || settings.encrypt == Encrypt::Never;
     let order = Order {
         title: None,
         profile: None,
         sources,
         destination,
         settings,
+        plain_by_hand,
     };
+    order.check(&args.job)?;
+    let dirs = Dirs::open()?;
     let driver = Driver::start(&dirs, out)?;
-    order.run(&args.job, &args.output, &driver, out, &dirs)
+    order.run(&args.job, &driver, out, &dirs)
 }
 
 /// What is to be moved, before it is a job.
@@ -51,33 +57,35 @@ pub struct Order {
     pub destination: Location,
     /// How.
     pub settings: Settings,
+    /// The user chose plain TCP in this very command.
+    pub plain_by_hand: bool,
 }
 
 impl Order {
+    /// Refuses what can be known to be wrong before anything starts.
+    ///
+    /// # Errors
+    /// `Config` or `Unsupported`, with what to change.
+    pub fn check(&self, job: &JobArgs) -> Result<()> {
+        check_save_list(job, &self.settings)?;
+        jobs::check_sides(&self.sources, &self.destination)
+    }
+
     /// Makes the job, going on with one that was cut off, runs it, and returns the exit status.
     ///
     /// # Errors
     /// What keeps it from being begun.
-    pub fn run(
-        self,
-        job: &JobArgs,
-        output: &OutputArgs,
-        driver: &Driver<'_>,
-        out: &Out,
-        dirs: &Dirs,
-    ) -> Result<u8> {
+    pub fn run(self, job: &JobArgs, driver: &Driver<'_>, out: &Out, dirs: &Dirs) -> Result<u8> {
         let Self {
             title,
             profile,
             sources,
             destination,
             settings,
+            plain_by_hand,
         } = self;
-        jobs::check_sides(&sources, &destination)?;
-        check_save_list(job, &settings)?;
         let (sources, missing) = split_missing(sources)?;
-        let by_hand = settings.method == MethodChoice::Named("tcp".to_owned());
-        let spec = JobSpec {
+        let mut spec = JobSpec {
             id: new_job_id()?,
             title: title.unwrap_or_else(|| text::title(&sources, &destination)),
             profile,
@@ -85,14 +93,18 @@ impl Order {
             destination,
             settings,
             dry_run: job.dry_run,
-            attended: !job.yes && !output.json && ask::somebody_is_there(),
-            consent: Consent {
-                upload_agent: job.upload_agent || job.yes,
-                // Whoever names raw TCP knows that it is plain.
-                plain_tcp: job.yes || by_hand,
-            },
+            attended: !job.yes && !out.json() && ask::somebody_is_there(),
+            consent: Consent::default(),
             resume: false,
         };
+        let (kept, warnings) = AppSettings::load(dirs);
+        warnings.iter().for_each(|warning| out.note(warning));
+        let kept = kept.consent(&spec.host_key());
+        spec.consent = Consent {
+            upload_agent: job.upload_agent || job.yes || kept.upload_agent,
+            plain_tcp: job.yes || plain_by_hand || kept.plain_tcp,
+        };
+        resume::go_on(&mut spec, dirs, out)?;
         driver.run(Task {
             spec,
             missing,
@@ -124,7 +136,7 @@ fn places(words: &[OsString], port: Option<u16>) -> Result<(Vec<Location>, Locat
 ///
 /// # Errors
 /// `Config` when no place is reached by ssh.
-pub fn set_port(places: &mut [Location], port: u16) -> Result<()> {
+pub fn set_port<'a>(places: impl IntoIterator<Item = &'a mut Location>, port: u16) -> Result<()> {
     let mut used = false;
     for place in places {
         if let Location::Ssh { host, .. } = place {

@@ -7,7 +7,6 @@ use std::sync::mpsc::{Receiver, TryRecvError, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::cli::ask::Asking;
-use crate::cli::dirs::Dirs;
 use crate::cli::exit;
 use crate::cli::json::Line;
 use crate::cli::out::Out;
@@ -24,6 +23,7 @@ use crate::model::untrusted::shown;
 use crate::model::verdict::{Row, Verdict};
 use crate::present::{text, units};
 use crate::service::check_list::ListWriter;
+use crate::store::dirs::Dirs;
 
 /// How often the bar moves.
 const TICK: Duration = Duration::from_millis(100);

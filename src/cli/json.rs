@@ -96,6 +96,7 @@ pub enum Line {
         id: String,
         title: String,
         started: f64,
+        dry_run: bool,
         outcome: Option<&'static str>,
         method: String,
         files: u64,

@@ -6,14 +6,18 @@
 mod args;
 mod ask;
 mod copy;
-mod dirs;
 mod drive;
 mod exit;
+mod history;
 mod json;
 mod options;
 mod out;
+mod profiles;
+mod resume;
 mod rows;
+mod run;
 mod signals;
+mod verify;
 mod window;
 
 use std::process::ExitCode;
@@ -22,7 +26,7 @@ use clap::Parser as _;
 use clap::error::ErrorKind as Usage;
 
 use crate::model::untrusted::shown;
-use args::{Cli, Command, OutputArgs};
+use args::{Cli, Command, HistoryCommand, OutputArgs, ProfilesCommand};
 use out::Out;
 
 pub use window::Window;
@@ -38,14 +42,14 @@ pub fn main(window: Option<Window>) -> ExitCode {
 }
 
 fn dispatch(cli: Cli, window: Option<Window>) -> u8 {
-    let output = match &cli.command {
-        Some(Command::Copy(args)) => args.output,
-        _ => OutputArgs::default(),
-    };
-    let out = Out::new(output);
+    let out = Out::new(output_of(&cli));
     let result = match &cli.command {
         None => window::open(window, &cli.paths, &out),
         Some(Command::Copy(args)) => copy::run(args, &out),
+        Some(Command::Run(args)) => run::run(args, &out),
+        Some(Command::Profiles(command)) => profiles::run(command, &out),
+        Some(Command::Verify(args)) => verify::run(args, &out),
+        Some(Command::History(command)) => history::run(command, &out),
     };
     let code = result.unwrap_or_else(|error| {
         out.clear();
@@ -54,6 +58,25 @@ fn dispatch(cli: Cli, window: Option<Window>) -> u8 {
     });
     out.flush();
     code
+}
+
+fn output_of(cli: &Cli) -> OutputArgs {
+    let only_json = |json: bool| OutputArgs {
+        json,
+        ..OutputArgs::default()
+    };
+    match &cli.command {
+        Some(Command::Copy(args)) => args.output,
+        Some(Command::Run(args)) => args.output,
+        Some(Command::Verify(args)) => args.output,
+        Some(Command::Profiles(ProfilesCommand::List { json })) => only_json(*json),
+        Some(Command::History(
+            HistoryCommand::List { json, .. }
+            | HistoryCommand::Show { json, .. }
+            | HistoryCommand::Rows { json, .. },
+        )) => only_json(*json),
+        _ => OutputArgs::default(),
+    }
 }
 
 /// Prints help, version or what is wrong with the arguments, and returns the exit status.

@@ -96,9 +96,19 @@ impl Out {
         }
     }
 
-    /// Writes a text of several lines to stdout as it is. For our own files only.
-    pub fn print_raw(&self, text: &str) {
-        self.write(text.as_bytes());
+    /// Writes a text of several lines to stdout, names escaped.
+    pub fn print_text(&self, text: &str) {
+        text.lines()
+            .for_each(|line| self.to_stdout(&shown(line.as_bytes())));
+    }
+
+    /// Writes a text that is to be saved elsewhere: exactly, but for a terminal escaped.
+    pub fn print_data(&self, text: &str) {
+        if std::io::stdout().is_terminal() {
+            self.print_text(text);
+        } else {
+            self.write(text.as_bytes());
+        }
     }
 
     /// Hands what was written to whoever reads stdout.

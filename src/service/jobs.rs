@@ -15,7 +15,15 @@ use crate::model::location::Location;
 /// # Errors
 /// `Config` when the place cannot be read as one.
 pub fn place(text: &OsStr) -> Result<Location> {
-    match Location::parse(text.as_bytes())? {
+    absolute_place(Location::parse(text.as_bytes())?)
+}
+
+/// Makes a local place absolute, as [`place`] does.
+///
+/// # Errors
+/// When the current folder, or the one that `.` or `..` means, cannot be found.
+pub fn absolute_place(place: Location) -> Result<Location> {
+    match place {
         Location::Local(path) => Ok(Location::Local(absolute(path)?)),
         remote => Ok(remote),
     }

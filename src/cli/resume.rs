@@ -1,0 +1,164 @@
+//! Goes on with a copy that was stopped: finds the run in the history that the same command left
+//! unfinished.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::cli::out::Out;
+use crate::model::error::Result;
+use crate::model::job::{JobId, JobSpec};
+use crate::model::outcome::Outcome;
+use crate::model::profile::Settings;
+use crate::present::units;
+use crate::store::dirs::Dirs;
+use crate::store::history::{History, Job};
+
+/// Former runs that are looked at, newest first.
+const LOOK_BACK: usize = 1000;
+
+/// Gives the job the id of the newest run of the same work, if that one did not get to its end:
+/// under that id the receiver finds the parts that had arrived.
+///
+/// # Errors
+/// When the history cannot be read.
+pub fn go_on(spec: &mut JobSpec, dirs: &Dirs, out: &Out) -> Result<()> {
+    if spec.dry_run || dirs.read_only().is_some() {
+        return Ok(());
+    }
+    let mut history = History::open(&dirs.database())?;
+    let jobs = history.jobs(LOOK_BACK)?;
+    history.notes().iter().for_each(|note| out.note(note));
+    let Some((id, ended_ms)) = unfinished(&jobs, spec) else {
+        return Ok(());
+    };
+    spec.id = id;
+    spec.resume = true;
+    let when = ended_ms.map_or_else(|| "earlier".to_owned(), |ms| units::ago(seconds_since(ms)));
+    out.note(&format!("Going on with the copy that stopped {when}."));
+    Ok(())
+}
+
+/// Returns the newest run of the same work and when it ended, unless it got to its end.
+fn unfinished(jobs: &[Job], spec: &JobSpec) -> Option<(JobId, Option<i64>)> {
+    let job = jobs
+        .iter()
+        .rev()
+        .find(|job| is_same_work(&job.record.spec, spec))?;
+    match &job.record.end {
+        Some((Outcome::Aborted(_) | Outcome::Failed(_), _)) => {
+            Some((job.record.spec.id, job.ended_ms))
+        }
+        // Done; or refused, so that nothing is there; or another process is at it right now.
+        _ => None,
+    }
+}
+
+fn is_same_work(a: &JobSpec, b: &JobSpec) -> bool {
+    // How fast and how to log in says nothing about what is there already.
+    let rest = |settings: &Settings| Settings {
+        limit: None,
+        ssh: Default::default(),
+        ..settings.clone()
+    };
+    !a.dry_run
+        && a.sources == b.sources
+        && a.destination == b.destination
+        && rest(&a.settings) == rest(&b.settings)
+}
+
+/// Returns seconds since a moment; 0 when the clock was set back.
+pub fn seconds_since(ms: i64) -> u64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.as_millis());
+    let then = u128::try_from(ms).unwrap_or_default();
+    u64::try_from(now.saturating_sub(then) / 1000).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::error::Error;
+    use crate::model::job::Consent;
+    use crate::model::location::Location;
+    use crate::model::outcome::{Abort, Report};
+    use crate::model::progress::RunState;
+    use crate::model::units::Rate;
+    use crate::store::history::{JobRecord, Owner};
+
+    fn spec(id: u8, source: &str) -> JobSpec {
+        JobSpec {
+            id: JobId([id; 16]),
+            title: String::new(),
+            profile: None,
+            sources: vec![Location::Local(source.into())],
+            destination: Location::Local("/to".into()),
+            settings: Settings::default(),
+            dry_run: false,
+            attended: false,
+            consent: Consent::default(),
+            resume: false,
+        }
+    }
+
+    fn job(spec: JobSpec, outcome: Option<Outcome>) -> Job {
+        let state = if outcome.is_some() {
+            RunState::Finished
+        } else {
+            RunState::Running
+        };
+        let end = outcome.map(|outcome| (outcome, Report::default()));
+        let owner = Owner::default();
+        let record = JobRecord {
+            spec: Arc::new(spec),
+            state,
+            plan: None,
+            end,
+            owner,
+        };
+        Job {
+            record,
+            created_ms: 0,
+            started_ms: None,
+            ended_ms: Some(5),
+            attempts: 1,
+        }
+    }
+
+    #[test]
+    fn the_same_command_goes_on_with_what_was_cut_off() {
+        for outcome in [
+            Outcome::Aborted(Abort::LeftRunning),
+            Outcome::Aborted(Abort::User),
+            Outcome::Failed(Error::cancelled()),
+        ] {
+            let jobs = [job(spec(1, "/a"), Some(outcome)), job(spec(2, "/b"), None)];
+            let mut again = spec(3, "/a");
+            again.settings.limit = Some(Rate(5));
+            assert_eq!(unfinished(&jobs, &again), Some((JobId([1; 16]), Some(5))));
+        }
+    }
+
+    #[test]
+    fn other_work_finished_work_and_running_work_is_left_alone() {
+        let cut = || Some(Outcome::Aborted(Abort::User));
+        let other = [job(spec(1, "/a/"), cut())];
+        assert_eq!(unfinished(&other, &spec(3, "/a")), None);
+        let mut setting = spec(1, "/a");
+        setting.settings.contents = true;
+        assert_eq!(unfinished(&[job(setting, cut())], &spec(3, "/a")), None);
+        let done = [
+            job(spec(1, "/a"), cut()),
+            job(spec(2, "/a"), Some(Outcome::Completed)),
+        ];
+        assert_eq!(unfinished(&done, &spec(3, "/a")), None);
+        assert_eq!(
+            unfinished(&[job(spec(1, "/a"), None)], &spec(3, "/a")),
+            None
+        );
+        let mut plan = spec(1, "/a");
+        plan.dry_run = true;
+        assert_eq!(unfinished(&[job(plan, cut())], &spec(3, "/a")), None);
+    }
+}
