@@ -36,6 +36,9 @@ pub trait Ledger: Send {
     /// # Errors
     /// When it cannot be opened.
     fn reader(&self) -> Result<Box<dyn Ledger>>;
+    /// Takes what a person has to know of the place itself: that it was damaged and begun anew, that
+    /// a job was left out.
+    fn notes(&mut self) -> Vec<String>;
     /// Keeps a job as it is now; durable when this returns.
     ///
     /// # Errors
@@ -46,11 +49,11 @@ pub trait Ledger: Send {
     /// # Errors
     /// When it cannot be read.
     fn jobs(&mut self, limit: usize) -> Result<Vec<Record>>;
-    /// Marks jobs that are not over and whose owner is gone as left running; returns how many.
+    /// Marks jobs that are not over and whose owner is gone as left running; returns them.
     ///
     /// # Errors
     /// When it cannot be read or written.
-    fn mark_left_running(&mut self, is_alive: &dyn Fn(Owner) -> bool) -> Result<usize>;
+    fn mark_left_running(&mut self, is_alive: &dyn Fn(Owner) -> bool) -> Result<Vec<JobId>>;
     /// Forgets the steps of a job that is planned anew.
     ///
     /// # Errors
@@ -61,11 +64,12 @@ pub trait Ledger: Send {
     /// # Errors
     /// When it cannot be read.
     fn counts(&mut self, job: JobId) -> Result<(u64, u64)>;
-    /// Writes rows; the first gets number `first`. A row that has such a number is replaced.
+    /// Writes rows with their numbers, which leave no gap, in one transaction. A row that has such a
+    /// number is replaced.
     ///
     /// # Errors
     /// When it cannot be written.
-    fn append_rows(&mut self, job: JobId, first: u64, rows: &[Row]) -> Result<()>;
+    fn put_rows(&mut self, job: JobId, rows: &[(u64, Row)]) -> Result<()>;
     /// Adds steps; the first gets number `first`.
     ///
     /// # Errors

@@ -43,13 +43,6 @@ impl Memory {
     }
 }
 
-/// Puts items at `first` and after, over those that are there.
-fn put<T: Clone>(list: &mut Vec<T>, first: u64, items: &[T]) {
-    let first = (first as usize).min(list.len());
-    let over = (list.len() - first).min(items.len());
-    list.splice(first..first + over, items.iter().cloned());
-}
-
 fn page<T: Clone>(items: impl Iterator<Item = T>, range: Range<usize>) -> Vec<T> {
     items.skip(range.start).take(range.len()).collect()
 }
@@ -57,6 +50,10 @@ fn page<T: Clone>(items: impl Iterator<Item = T>, range: Range<usize>) -> Vec<T>
 impl Ledger for Memory {
     fn reader(&self) -> Result<Box<dyn Ledger>> {
         Ok(Box::new(self.clone()))
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        Vec::new()
     }
 
     fn save_job(&mut self, record: &Record) -> Result<()> {
@@ -75,13 +72,13 @@ impl Ledger for Memory {
         Ok(book.records[first..].to_vec())
     }
 
-    fn mark_left_running(&mut self, is_alive: &dyn Fn(Owner) -> bool) -> Result<usize> {
-        let mut marked = 0;
+    fn mark_left_running(&mut self, is_alive: &dyn Fn(Owner) -> bool) -> Result<Vec<JobId>> {
+        let mut marked = Vec::new();
         for record in &mut self.book().records {
             if record.end.is_none() && !is_alive(record.owner) {
                 record.state = RunState::Finished;
                 record.end = Some((Outcome::Aborted(Abort::LeftRunning), Report::default()));
-                marked += 1;
+                marked.push(record.spec.id);
             }
         }
         Ok(marked)
@@ -97,12 +94,22 @@ impl Ledger for Memory {
         })
     }
 
-    fn append_rows(&mut self, job: JobId, first: u64, rows: &[Row]) -> Result<()> {
-        self.with(job, |kept| put(&mut kept.rows, first, rows))
+    fn put_rows(&mut self, job: JobId, rows: &[(u64, Row)]) -> Result<()> {
+        self.with(job, |kept| {
+            for (seq, row) in rows {
+                match kept.rows.get_mut(*seq as usize) {
+                    Some(old) => old.clone_from(row),
+                    None => kept.rows.push(row.clone()),
+                }
+            }
+        })
     }
 
     fn append_steps(&mut self, job: JobId, first: u64, steps: &[Step]) -> Result<()> {
-        self.with(job, |kept| put(&mut kept.steps, first, steps))
+        self.with(job, |kept| {
+            kept.steps.truncate(first as usize);
+            kept.steps.extend_from_slice(steps);
+        })
     }
 
     fn rows(

@@ -201,6 +201,8 @@ struct Inner {
     to: UnboundedSender<Msg>,
     shown: Arc<Shown>,
     pages: Arc<Pages>,
+    /// What a person has to know of the database.
+    notices: Mutex<Vec<String>>,
     /// Each ends when its thread does: the engine's, the store's, the reader's.
     threads: Mutex<Vec<crossbeam_channel::Receiver<()>>>,
 }
@@ -250,6 +252,7 @@ impl Engine {
                 to: to.clone(),
                 shown: Arc::clone(&shown),
                 pages: Arc::clone(&pages),
+                notices: Mutex::new(ledger.notes()),
                 threads: Mutex::new(vec![control_ends, write_ends, read_ends]),
             }),
         };
@@ -340,6 +343,17 @@ impl Engine {
     /// When the database does not answer.
     pub fn fetch_steps(&self, job: JobId, range: Range<usize>) -> Result<(Arc<Vec<Step>>, usize)> {
         self.inner.pages.fetch_steps(job, range, FETCH)
+    }
+
+    /// Takes what a person has to know of the database, for example that it was damaged and begun
+    /// anew; whole sentences.
+    pub fn take_notices(&self) -> Vec<String> {
+        let mut notices = self
+            .inner
+            .notices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *notices)
     }
 
     /// Returns the events from now on: ask before submitting. Snapshots already have what an event

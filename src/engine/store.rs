@@ -143,10 +143,14 @@ struct Pending {
     rows: Vec<Row>,
     steps: Vec<Step>,
     log: Vec<(f64, String)>,
-    next_row: Option<u64>,
-    next_step: Option<u64>,
-    /// Row numbers by path, only after a job began again.
-    known: Option<Known>,
+    /// The numbers of the next row and step, once they were asked for.
+    next: Option<(u64, u64)>,
+    /// The job began again: rows take the places of earlier ones of the same path.
+    again: bool,
+    /// Row numbers by path, once they were learnt; only after the job began again.
+    known: Known,
+    /// The owner was told that something could not be written.
+    told: bool,
 }
 
 /// Where each path's row is, and whether it says that the file arrived. 64 bits of hash stand for
@@ -244,35 +248,22 @@ impl Writer {
                 self.room.give(items);
                 self.pages.changed(*job);
             }
-            if let Err(error) = result {
+            let Err(error) = result else { continue };
+            // What is in the ledger now has to be asked again.
+            pending.next = None;
+            // One disk that is full is told once a job, not with every batch.
+            if !std::mem::replace(&mut pending.told, true) {
                 (self.tell)(Told::Lost(*job, error));
             }
         }
     }
-
-    /// Learns where the rows of earlier attempts are and forgets their steps.
+    /// Gets ready for rows that take the places of earlier ones, and forgets the steps.
     fn begin_again(&mut self, job: JobId) -> Result<()> {
-        const PAGE: usize = 10_000;
         let pending = self.jobs.entry(job).or_default();
-        self.ledger.clear_steps(job)?;
-        pending.next_step = Some(0);
-        let mut known = Known::default();
-        let mut first = 0;
-        loop {
-            let all = RowFilter::default();
-            let (rows, _) = self.ledger.rows(job, &all, first..first + PAGE)?;
-            for (seq, row) in (first as u32..).zip(&rows) {
-                known.insert(path_hash(&row.path), (seq, arrived(row)));
-            }
-            first += rows.len();
-            if rows.len() < PAGE {
-                break;
-            }
-        }
-        pending.next_row = Some(first as u64);
-        pending.known = Some(known);
+        pending.again = true;
+        pending.next = None;
         self.pages.changed(job);
-        Ok(())
+        self.ledger.clear_steps(job)
     }
 }
 
@@ -283,68 +274,71 @@ impl Pending {
             std::mem::take(&mut self.steps),
             std::mem::take(&mut self.log),
         );
-        if self.next_row.is_none() || self.next_step.is_none() {
-            let (rows, steps) = ledger.counts(job)?;
-            self.next_row = Some(rows);
-            self.next_step = Some(steps);
+        let (mut next_row, mut next_step) = match self.next {
+            Some(next) => next,
+            None => {
+                if self.again {
+                    self.learn(ledger, job)?;
+                }
+                ledger.counts(job)?
+            }
+        };
+        let rows = self.place(rows, &mut next_row);
+        if !rows.is_empty() {
+            ledger.put_rows(job, &rows)?;
         }
-        let rows = self.place(rows);
-        for (first, rows) in rows {
-            ledger.append_rows(job, first, &rows)?;
+        if !steps.is_empty() {
+            ledger.append_steps(job, next_step, &steps)?;
+            next_step += steps.len() as u64;
         }
-        if let Some(next) = self.next_step.as_mut().filter(|_| !steps.is_empty()) {
-            ledger.append_steps(job, *next, &steps)?;
-            *next += steps.len() as u64;
-        }
+        self.next = Some((next_row, next_step));
         if !log.is_empty() {
             ledger.append_log(job, &log)?;
         }
         Ok(())
     }
 
+    /// Learns where the rows of earlier attempts are.
+    fn learn(&mut self, ledger: &mut dyn Ledger, job: JobId) -> Result<()> {
+        const PAGE: usize = 10_000;
+        self.known.clear();
+        let mut first = 0;
+        loop {
+            let all = RowFilter::default();
+            let (rows, _) = ledger.rows(job, &all, first..first + PAGE)?;
+            for (seq, row) in (first as u32..).zip(&rows) {
+                self.known.insert(path_hash(&row.path), (seq, arrived(row)));
+            }
+            if rows.len() < PAGE {
+                return Ok(());
+            }
+            first += PAGE;
+        }
+    }
+
     /// Gives rows their numbers: those of a path that is there already take its place, unless they
     /// only say that a file that arrived earlier was now left alone.
-    fn place(&mut self, rows: Vec<Row>) -> Vec<(u64, Vec<Row>)> {
-        let mut next = self.next_row.unwrap_or_default();
-        let mut groups = Vec::new();
-        match &mut self.known {
-            None => {
-                if !rows.is_empty() {
-                    let first = next;
-                    next += rows.len() as u64;
-                    groups.push((first, rows));
-                }
-            }
-            Some(known) => {
-                let mut new = Vec::new();
-                let first = next;
-                for row in rows {
-                    let hash = path_hash(&row.path);
-                    match known.get_mut(&hash) {
-                        Some((_, true)) if matches!(row.verdict, Verdict::Skipped(_)) => {}
-                        Some((seq, has_arrived)) => {
-                            *has_arrived = arrived(&row);
-                            let seq = u64::from(*seq);
-                            // A path that came twice in this very batch is among the new ones.
-                            match seq.checked_sub(first) {
-                                Some(index) => new[index as usize] = row,
-                                None => groups.push((seq, vec![row])),
-                            }
-                        }
-                        None => {
-                            known.insert(hash, (next as u32, arrived(&row)));
-                            next += 1;
-                            new.push(row);
-                        }
+    fn place(&mut self, rows: Vec<Row>, next: &mut u64) -> Vec<(u64, Row)> {
+        let mut placed = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut seq = *next;
+            if self.again {
+                let new = (seq as u32, arrived(&row));
+                let (at, had_arrived) = self.known.entry(path_hash(&row.path)).or_insert(new);
+                if u64::from(*at) < *next {
+                    if *had_arrived && matches!(row.verdict, Verdict::Skipped(_)) {
+                        continue;
                     }
-                }
-                if !new.is_empty() {
-                    groups.push((first, new));
+                    seq = u64::from(*at);
+                    *had_arrived = new.1;
                 }
             }
+            if seq == *next {
+                *next += 1;
+            }
+            placed.push((seq, row));
         }
-        self.next_row = Some(next);
-        groups
+        placed
     }
 }
 
