@@ -2,32 +2,13 @@
 //! tests.
 
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 
 use crate::engine::RowFilter;
-use crate::engine::recover::Owner;
 use crate::model::error::Result;
-use crate::model::job::{JobId, JobSpec};
-use crate::model::outcome::{Outcome, Report};
-use crate::model::plan::{PlanTotals, Step};
-use crate::model::progress::RunState;
+use crate::model::job::JobId;
+use crate::model::plan::Step;
 use crate::model::verdict::Row;
-
-/// What is kept of a job.
-#[derive(Clone, Debug)]
-pub struct Record {
-    /// What it is to do.
-    pub spec: Arc<JobSpec>,
-    /// Where it is in its life.
-    pub state: RunState,
-    /// The counts of its plan, once known.
-    pub plan: Option<PlanTotals>,
-    /// How it ended; set exactly when the state is `Finished`.
-    pub end: Option<(Outcome, Report)>,
-    /// The process that runs it.
-    pub owner: Owner,
-}
+use crate::store::history::{History, JobRecord, Owner};
 
 /// A place where jobs are kept. Its calls block; only the store threads make them.
 pub trait Ledger: Send {
@@ -43,12 +24,12 @@ pub trait Ledger: Send {
     ///
     /// # Errors
     /// When it could not be made durable.
-    fn save_job(&mut self, record: &Record) -> Result<()>;
+    fn save_job(&mut self, record: &JobRecord) -> Result<()>;
     /// Returns the newest jobs, oldest first, at most `limit`.
     ///
     /// # Errors
     /// When it cannot be read.
-    fn jobs(&mut self, limit: usize) -> Result<Vec<Record>>;
+    fn jobs(&mut self, limit: usize) -> Result<Vec<JobRecord>>;
     /// Marks jobs that are not over and whose owner is gone as left running; returns them.
     ///
     /// # Errors
@@ -112,10 +93,72 @@ pub trait Ledger: Send {
     fn series(&mut self, job: JobId) -> Result<(f32, Vec<f32>)>;
 }
 
-/// Opens the ledger that the file holds; made if missing.
-///
-/// # Errors
-/// When it cannot be opened; the text says what to do.
-pub fn open(_database: &Path) -> Result<Box<dyn Ledger>> {
-    Ok(Box::new(crate::engine::memory::Memory::default()))
+impl Ledger for History {
+    fn reader(&self) -> Result<Box<dyn Ledger>> {
+        Ok(Box::new(Self::reader(self)?))
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        Self::notes(self)
+    }
+
+    fn save_job(&mut self, record: &JobRecord) -> Result<()> {
+        Self::save_job(self, record)
+    }
+
+    fn jobs(&mut self, limit: usize) -> Result<Vec<JobRecord>> {
+        Ok(Self::jobs(self, limit)?
+            .into_iter()
+            .map(|job| job.record)
+            .collect())
+    }
+
+    fn mark_left_running(&mut self, is_alive: &dyn Fn(Owner) -> bool) -> Result<Vec<JobId>> {
+        Self::mark_left_running(self, is_alive)
+    }
+
+    fn clear_steps(&mut self, job: JobId) -> Result<()> {
+        Self::clear_steps(self, job)
+    }
+
+    fn counts(&mut self, job: JobId) -> Result<(u64, u64)> {
+        Self::counts(self, job)
+    }
+
+    fn put_rows(&mut self, job: JobId, rows: &[(u64, Row)]) -> Result<()> {
+        Self::put_rows(self, job, rows.iter().map(|(seq, row)| (*seq, row)))
+    }
+
+    fn append_steps(&mut self, job: JobId, first: u64, steps: &[Step]) -> Result<()> {
+        Self::append_steps(self, job, first, steps)
+    }
+
+    fn rows(
+        &mut self,
+        job: JobId,
+        filter: &RowFilter,
+        range: Range<usize>,
+    ) -> Result<(Vec<Row>, usize)> {
+        Self::rows(self, job, filter.verdict, &filter.text, range)
+    }
+
+    fn steps(&mut self, job: JobId, range: Range<usize>) -> Result<(Vec<Step>, usize)> {
+        Self::steps(self, job, range)
+    }
+
+    fn append_log(&mut self, job: JobId, lines: &[(f64, String)]) -> Result<()> {
+        Self::append_log(self, job, lines)
+    }
+
+    fn log(&mut self, job: JobId) -> Result<Vec<(f64, String)>> {
+        Self::log(self, job)
+    }
+
+    fn save_series(&mut self, job: JobId, step: f32, values: &[f32]) -> Result<()> {
+        Self::save_series(self, job, step, values)
+    }
+
+    fn series(&mut self, job: JobId) -> Result<(f32, Vec<f32>)> {
+        Self::series(self, job)
+    }
 }

@@ -11,9 +11,8 @@ use crossbeam_channel::Sender;
 use crate::engine::JobView;
 use crate::engine::ending::{self, Facts};
 use crate::engine::job::{Line, State};
-use crate::engine::ledger::Record;
 use crate::engine::meter::{Meter, Reading};
-use crate::engine::recover::Owner;
+use crate::engine::recover;
 use crate::engine::runner::Story;
 use crate::engine::sink::Sink;
 use crate::model::control::{Cancel, LimitCell, Pause};
@@ -24,6 +23,7 @@ use crate::model::outcome::{Abort, Outcome, Report};
 use crate::model::plan::PlanTotals;
 use crate::model::progress::{Counters, Progress, RunState};
 use crate::model::units::Rate;
+use crate::store::history::JobRecord;
 
 /// Lines of a job's log that are kept in memory: notes and warnings of a few runs.
 const LOG_LINES: usize = 1000;
@@ -124,7 +124,7 @@ impl Job {
     }
 
     /// Makes a job that is over from what the database has of it.
-    pub fn restored(record: Record, log: Vec<(f64, String)>, series: (f32, Vec<f32>)) -> Self {
+    pub fn restored(record: JobRecord, log: Vec<(f64, String)>, series: (f32, Vec<f32>)) -> Self {
         let report = record.end.as_ref().map(|(_, report)| report);
         let bytes = report.map_or(0, |report| report.bytes);
         let files = report.map_or(0, |report| report.files);
@@ -151,13 +151,13 @@ impl Job {
     }
 
     /// Returns what the database is to keep.
-    pub fn record(&self) -> Record {
-        Record {
+    pub fn record(&self) -> JobRecord {
+        JobRecord {
             spec: Arc::clone(&self.spec),
             state: self.state.shown(),
             plan: self.plan,
             end: self.end.clone(),
-            owner: Owner::me(),
+            owner: recover::me(),
         }
     }
 

@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::RowFilter;
-use crate::engine::ledger::{Ledger, Record};
-use crate::engine::recover::Owner;
+use crate::engine::ledger::Ledger;
 use crate::model::error::Result;
 use crate::model::job::JobId;
 use crate::model::outcome::{Abort, Outcome, Report};
 use crate::model::plan::Step;
 use crate::model::progress::RunState;
 use crate::model::verdict::Row;
+use crate::store::history::{JobRecord, Owner};
 
 /// What is kept of one job.
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct Kept {
 
 #[derive(Default)]
 struct Book {
-    records: Vec<Record>,
+    records: Vec<JobRecord>,
     kept: HashMap<JobId, Kept>,
 }
 
@@ -56,7 +56,7 @@ impl Ledger for Memory {
         Vec::new()
     }
 
-    fn save_job(&mut self, record: &Record) -> Result<()> {
+    fn save_job(&mut self, record: &JobRecord) -> Result<()> {
         let mut book = self.book();
         let id = record.spec.id;
         match book.records.iter_mut().find(|old| old.spec.id == id) {
@@ -66,7 +66,7 @@ impl Ledger for Memory {
         Ok(())
     }
 
-    fn jobs(&mut self, limit: usize) -> Result<Vec<Record>> {
+    fn jobs(&mut self, limit: usize) -> Result<Vec<JobRecord>> {
         let book = self.book();
         let first = book.records.len().saturating_sub(limit);
         Ok(book.records[first..].to_vec())

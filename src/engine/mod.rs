@@ -44,6 +44,7 @@ use crate::model::plan::{PlanTotals, Step};
 use crate::model::progress::{Progress, RunState};
 use crate::model::units::Rate;
 use crate::model::verdict::Row;
+use crate::store::history::History;
 
 /// Events that one listener may leave unread before it is cut off: those of dozens of jobs that
 /// all say as much as they may.
@@ -213,8 +214,8 @@ impl Engine {
     /// # Errors
     /// When the database cannot be opened; the text says what to do.
     pub fn start(config: EngineConfig) -> Result<Self> {
-        let ledger = ledger::open(&config.database)?;
-        Self::start_with(config, ledger)
+        let history = History::open(&config.database)?;
+        Self::start_with(config, Box::new(history))
     }
 
     /// Starts with a ledger of the caller's; the configuration's database is not looked at.
@@ -230,7 +231,7 @@ impl Engine {
             methods,
             waker,
         } = config;
-        ledger.mark_left_running(&recover::Owner::is_alive)?;
+        ledger.mark_left_running(&recover::is_alive)?;
         let mut jobs = Vec::new();
         if restore {
             for record in ledger.jobs(RESTORED)? {

@@ -2,30 +2,22 @@
 
 use std::fs;
 
-/// A process of this computer. The start time tells it from a later one with the same number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Owner {
-    /// Its process number.
-    pub pid: u32,
-    /// When it started, in clock ticks since boot, mixed with the boot's own id, so that a number
-    /// and a time that come again after a reboot do not look alive.
-    pub started: u64,
+use crate::store::history::Owner;
+
+/// Returns this process. The start time tells it from a later one with the same number: clock
+/// ticks since boot, mixed with the boot's own id, so that a number and a time that come again
+/// after a reboot do not look alive.
+pub fn me() -> Owner {
+    let pid = std::process::id();
+    Owner {
+        pid,
+        started: started(pid).unwrap_or_default(),
+    }
 }
 
-impl Owner {
-    /// Returns this process.
-    pub fn me() -> Self {
-        let pid = std::process::id();
-        Self {
-            pid,
-            started: started(pid).unwrap_or_default(),
-        }
-    }
-
-    /// Says whether that process still runs.
-    pub fn is_alive(self) -> bool {
-        started(self.pid) == Some(self.started)
-    }
+/// Says whether that process still runs.
+pub fn is_alive(owner: Owner) -> bool {
+    started(owner.pid) == Some(owner.started)
 }
 
 /// Returns when a process started; `None` when there is none of that number.
@@ -63,7 +55,7 @@ mod tests {
 
     #[test]
     fn this_process_is_alive_and_one_that_was_killed_is_not() {
-        assert!(Owner::me().is_alive());
+        assert!(is_alive(me()));
         let mut child = std::process::Command::new("sleep")
             .arg("100")
             .spawn()
@@ -72,21 +64,21 @@ mod tests {
             pid: child.id(),
             started: started(child.id()).unwrap(),
         };
-        assert!(owner.is_alive());
+        assert!(is_alive(owner));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!owner.is_alive());
+        assert!(!is_alive(owner));
     }
 
     #[test]
     fn another_process_with_the_same_number_is_not_the_owner() {
-        let mut owner = Owner::me();
+        let mut owner = me();
         owner.started ^= 1;
-        assert!(!owner.is_alive());
+        assert!(!is_alive(owner));
     }
 
     #[test]
     fn the_start_fits_a_database_integer() {
-        assert!(i64::try_from(Owner::me().started).is_ok());
+        assert!(i64::try_from(me().started).is_ok());
     }
 }

@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 
 use crate::engine::RowFilter;
-use crate::engine::ledger::{Ledger, Record};
+use crate::engine::ledger::Ledger;
 use crate::engine::pages::Pages;
 use crate::model::control::Cancel;
 use crate::model::error::{Error, Result};
 use crate::model::job::JobId;
 use crate::model::plan::Step;
 use crate::model::verdict::{Row, Verdict};
+use crate::store::history::JobRecord;
 
 /// Rows and steps that may be on their way to the disk at once, about 20 MiB.
 const ROOM: usize = 50_000;
@@ -31,7 +32,7 @@ const GATHER: Duration = Duration::from_millis(150);
 /// One thing to write.
 pub enum Write {
     /// A job as it is now; answered with its version.
-    Job(Box<Record>, u64),
+    Job(Box<JobRecord>, u64),
     /// A new attempt of a job begins: rows of the same path replace earlier ones, steps start anew.
     Again(JobId),
     /// What was done.

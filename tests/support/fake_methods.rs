@@ -4,15 +4,14 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
 use transload::backend::contract::{Backend, Caps, Session};
 use transload::backend::cx::Cx;
-use transload::engine::ledger::Ledger;
-use transload::engine::memory::Memory;
 use transload::engine::{Command, Engine, EngineConfig, JobView, new_job_id};
 use transload::model::digest::{Algorithm, Digest};
 use transload::model::entry::{Action, EntryKind, Reason};
@@ -223,35 +222,36 @@ pub fn lost() -> Error {
 pub struct Bench {
     pub engine: Engine,
     woken: Receiver<()>,
+    /// Holds the database; dropped last.
+    _home: Option<TempDir>,
 }
 
 impl Bench {
-    /// Starts an engine with two jobs at once and one a host.
+    /// Starts an engine with two jobs at once and one a host, on a database of its own.
     pub fn new(fakes: Vec<Fake>) -> Self {
-        Self::with(methods(fakes), Some(Box::new(Memory::default())), |_| {})
+        let home = tempfile::tempdir().unwrap();
+        let bench = Self::on(&home.path().join("history.sqlite"), fakes, |_| {});
+        Self {
+            _home: Some(home),
+            ..bench
+        }
     }
 
-    pub fn with(
-        methods: &'static [&'static dyn Backend],
-        ledger: Option<Box<dyn Ledger>>,
-        adjust: impl FnOnce(&mut EngineConfig),
-    ) -> Self {
+    /// Starts an engine on that database.
+    pub fn on(database: &Path, fakes: Vec<Fake>, adjust: impl FnOnce(&mut EngineConfig)) -> Self {
         let (wake, woken) = sync_channel(1);
         let mut config = EngineConfig {
-            methods,
+            methods: methods(fakes),
             waker: Arc::new(move || {
                 let _ = wake.try_send(());
             }),
-            ..EngineConfig::new(PathBuf::from("/nonexistent"))
+            ..EngineConfig::new(database.to_owned())
         };
         adjust(&mut config);
-        let engine = match ledger {
-            Some(ledger) => Engine::start_with(config, ledger),
-            None => Engine::start(config),
-        };
         Self {
-            engine: engine.unwrap(),
+            engine: Engine::start(config).unwrap(),
             woken,
+            _home: None,
         }
     }
 
@@ -263,7 +263,17 @@ impl Bench {
 
     /// Waits until the look at all jobs gives something.
     pub fn until<T>(&self, what: &str, look: impl Fn(&[JobView]) -> Option<T>) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        self.until_within(PATIENCE, what, look)
+    }
+
+    /// Waits so long until the look at all jobs gives something.
+    pub fn until_within<T>(
+        &self,
+        patience: Duration,
+        what: &str,
+        look: impl Fn(&[JobView]) -> Option<T>,
+    ) -> T {
+        let deadline = Instant::now() + patience;
         loop {
             if let Some(found) = look(&self.engine.jobs()) {
                 return found;
