@@ -108,7 +108,10 @@ impl Control {
             Msg::Command(command) => self.command(command),
             Msg::Store(Told::Saved(id, version, result)) => self.saved(id, version, result),
             Msg::Store(Told::Lost(id, error)) => {
-                if let Some(i) = self.find(id) {
+                // Nothing is told after the end: only the curve is written later than that.
+                if let Some(i) = self.find(id)
+                    && self.jobs[i].shown != RunState::Finished
+                {
                     self.warn(i, error);
                 }
             }
@@ -406,19 +409,13 @@ impl Control {
         self.board.say(job.spec.id, EventKind::Warned(error));
     }
 
-    /// Decides how a job ended and hands its curve to the store.
+    /// Decides how a job ended.
     fn end(&mut self, i: usize, stop: Option<Abort>) {
         let job = &mut self.jobs[i];
         job.give_up_at = None;
         job.question = None;
         job.sample(Instant::now());
         let lost = job.finish(stop);
-        let series = &job.meter.series;
-        if job.cells.is_some() {
-            let values = Arc::clone(&series.values);
-            self.store
-                .write(Write::Series(job.spec.id, series.step as f32, values));
-        }
         if let Some(error) = lost {
             self.warn(i, error);
         }

@@ -1,6 +1,7 @@
 //! What is shown only when it is durable: saves of jobs, what waits for them, and the events that
 //! tell of it.
 
+use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 
 use crate::engine::control::Control;
@@ -55,8 +56,15 @@ impl Control {
             }
             After::Launch => self.launch(i),
             After::Finish => {
-                if let Some(kind) = self.jobs[i].finished() {
-                    self.board.say(self.jobs[i].spec.id, kind);
+                let job = &self.jobs[i];
+                let (id, series) = (job.spec.id, &job.meter.series);
+                if !series.values.is_empty() {
+                    let values = Arc::clone(&series.values);
+                    self.store
+                        .write(Write::Series(id, series.step as f32, values));
+                }
+                if let Some(kind) = job.finished() {
+                    self.board.say(id, kind);
                 }
             }
         }

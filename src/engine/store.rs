@@ -26,7 +26,9 @@ use crate::store::history::JobRecord;
 const ROOM: usize = 50_000;
 /// Rows and steps that are written in one transaction at most.
 const BATCH: usize = 20_000;
-/// How long rows may wait for company.
+/// So many are worth a transaction when nothing else waits.
+const WORTHWHILE: usize = 1000;
+/// How long fewer may wait for company.
 const GATHER: Duration = Duration::from_millis(150);
 
 /// One thing to write.
@@ -180,7 +182,8 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => self.flush(),
                 Err(RecvTimeoutError::Disconnected) => return self.flush(),
             }
-            if self.waiting >= BATCH {
+            // While a job runs the disk keeps up with it, so that little is left to do at its end.
+            if self.waiting >= BATCH || (self.waiting >= WORTHWHILE && orders.is_empty()) {
                 self.flush();
             }
             flush_at = match (self.waiting, flush_at) {
