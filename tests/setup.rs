@@ -142,3 +142,76 @@ fn every_script_is_executable_and_parses() {
         assert!(out.status.success(), "{script}: {}", text(&out.stderr));
     }
 }
+
+#[test]
+fn the_sample_that_make_run_falls_back_to_is_shipped() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let makefile = fs::read_to_string(root.join("Makefile")).unwrap();
+    let sample = makefile
+        .lines()
+        .find_map(|line| line.strip_prefix("SAMPLE := "))
+        .unwrap();
+    let shipped = fs::read_dir(root.join("profiles"))
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+        .any(|profile| {
+            profile
+                .lines()
+                .any(|line| line.starts_with("name") && line.contains(sample))
+        });
+    assert!(shipped, "no file in profiles/ has the name {sample:?}");
+}
+
+#[test]
+fn every_package_that_a_test_asks_for_is_installed_by_make_test() {
+    // Every Debian system has these.
+    const ESSENTIAL: &[&str] = &["bash", "coreutils", "dash", "perl-base"];
+    let out = install_deps(&["--list", "build", "run", "test"], "/usr/bin:/bin", &[]);
+    let listed = text(&out.stdout);
+    let mut asked = 0;
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            if path.ends_with("tests/setup.rs") {
+                continue; // It only talks about them.
+            }
+            let Ok(source) = fs::read_to_string(&path) else {
+                continue;
+            };
+            for package in packages_named(&source) {
+                asked += 1;
+                assert!(
+                    ESSENTIAL.contains(&package.as_str())
+                        || listed.lines().any(|line| line == package),
+                    "{} asks for the package {package}, which packaging/install-deps.sh does not install",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(
+        asked > 5,
+        "the places where tests name packages were not found"
+    );
+}
+
+/// The packages in `apt-get install …` and `tool("program", "package")`.
+fn packages_named(source: &str) -> Vec<String> {
+    let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let after_install = source.split("apt-get install ").skip(1).flat_map(|rest| {
+        let end = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || " .+-".contains(c)))
+            .unwrap_or(rest.len());
+        rest[..end].split(' ').filter(is_name)
+    });
+    let of_tools = source.split("tool(\"").skip(1).filter_map(|rest| {
+        let (arguments, _) = rest.split_once(')')?;
+        arguments.split('"').nth(2).filter(is_name)
+    });
+    after_install.chain(of_tools).map(str::to_string).collect()
+}
