@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// A folder of `src`, and the folders it may name beside itself. `std` is open to all but for
 /// [`STD`]; ARCHITECTURE.md tells the same in words.
+#[rustfmt::skip] // A table: a line a row.
 const FOLDERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("plan", &["model"]),
@@ -21,35 +22,14 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("pump", &["model", "plan", "verify", "fs", "wire"]),
     ("store", &["model"]),
     ("remote", &["model", "proc"]),
-    (
-        "backend",
-        &[
-            "model", "plan", "fs", "wire", "verify", "pump", "proc", "remote",
-        ],
-    ),
+    ("backend", &["model", "plan", "fs", "wire", "verify", "pump", "proc", "remote"]),
     ("advise", &["model", "store"]),
-    (
-        "engine",
-        &[
-            "model", "plan", "fs", "verify", "store", "proc", "backend", "advise",
-        ],
-    ),
-    (
-        "agent",
-        &["model", "plan", "fs", "wire", "verify", "pump", "proc"],
-    ),
-    (
-        "service",
-        &[
-            "model", "fs", "verify", "pump", "proc", "remote", "backend", "store", "present",
-        ],
-    ),
+    ("engine", &["model", "plan", "fs", "verify", "store", "proc", "backend", "advise"]),
+    ("agent", &["model", "plan", "fs", "wire", "verify", "pump", "proc"]),
+    ("service", &["model", "fs", "verify", "pump", "proc", "remote", "backend", "store", "present"]),
     ("desktop", &["model", "present", "engine"]),
     ("cli", &["model", "store", "engine", "service", "present"]),
-    (
-        "ui",
-        &["model", "store", "engine", "service", "present", "desktop"],
-    ),
+    ("ui", &["model", "store", "engine", "service", "present", "desktop"]),
     // The programs: arguments and a call.
     ("bin", &["agent", "cli", "ui"]),
 ];
@@ -66,23 +46,18 @@ const KNOWS_METHODS: &[&str] = &["mod", "conformance"];
 const ALL: &[&str] = &["*"];
 
 /// Parts of `std` that only some folders may name. The longest that fits counts.
+#[rustfmt::skip] // A table: a line a row.
 const STD: &[(&str, &[&str])] = &[
     ("std::process", &["proc"]),
     // A job's owner is told by its process number.
     ("std::process::id", &["proc", "engine"]),
-    (
-        "std::process::ExitCode",
-        &["bin", "agent", "cli", "ui", "proc"],
-    ),
+    ("std::process::ExitCode", &["bin", "agent", "cli", "ui", "proc"]),
     // Ends of a pipe to a program that `proc` runs; whoever talks to it holds them.
     ("std::process::ChildStdin", &["proc", "remote", "backend"]),
     ("std::process::ChildStdout", &["proc", "remote", "backend"]),
     ("std::process::ChildStderr", &["proc", "remote", "backend"]),
     ("std::net", &["pump", "backend", "remote", "agent"]),
-    (
-        "std::os::unix::net",
-        &["pump", "backend", "remote", "agent"],
-    ),
+    ("std::os::unix::net", &["pump", "backend", "remote", "agent"]),
     // An address is a noun; only sockets are kept in their place.
     ("std::net::IpAddr", ALL),
     ("std::net::Ipv4Addr", ALL),
@@ -100,16 +75,12 @@ const NOT_PURE: &[&str] = &[
 ];
 
 /// Other people's crates and who may name them; every dependency has its line here.
+#[rustfmt::skip] // A table: a line a row.
 const CRATES: &[(&str, &[&str])] = &[
     ("serde", ALL),
     ("crossbeam_channel", NOT_PURE),
     ("getrandom", NOT_PURE),
-    (
-        "rustix",
-        &[
-            "fs", "pump", "proc", "agent", "backend", "remote", "desktop", "store",
-        ],
-    ),
+    ("rustix", &["fs", "pump", "proc", "agent", "backend", "remote", "desktop", "store"]),
     ("blake3", &["verify", "wire", "pump", "remote"]),
     // `remote` names and checks the one file it copies: the agent.
     ("sha2", &["verify", "remote"]),
@@ -314,7 +285,7 @@ fn every_import_follows_the_table() {
 }
 
 #[test]
-fn every_folder_and_method_of_the_tables_exists() {
+fn every_folder_of_the_table_exists_and_every_method_is_in_it() {
     for (folder, _) in FOLDERS {
         assert!(
             root().join("src").join(folder).is_dir(),
@@ -327,6 +298,29 @@ fn every_folder_and_method_of_the_tables_exists() {
         assert!(
             !path.is_dir() || METHODS.contains(&name.as_str()),
             "src/backend/{name} is not in METHODS of tests/layering.rs"
+        );
+    }
+}
+
+#[test]
+fn the_architecture_tells_the_same_as_the_table() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let words = |cell: &str| -> Vec<String> {
+        cell.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_string)
+            .collect()
+    };
+    for (folder, may) in FOLDERS {
+        let row = map
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{folder}` |")));
+        let row = row.unwrap_or_else(|| panic!("ARCHITECTURE.md has no row for {folder}"));
+        let told = words(row.trim_end_matches('|').rsplit('|').next().unwrap());
+        assert_eq!(
+            told, *may,
+            "what ARCHITECTURE.md says that {folder} may import"
         );
     }
 }
