@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 /// Runs the agent with these arguments.
 pub fn main() -> ExitCode {
+    crate::proc::limits::raise_open_files();
     let mut arguments = std::env::args_os().skip(1);
     let (verb, rest) = (arguments.next(), arguments.next());
     match (

@@ -13,6 +13,7 @@
 pub use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 
 pub mod child;
+pub mod limits;
 pub mod lines;
 pub mod program;
 pub mod ready;

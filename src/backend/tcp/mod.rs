@@ -28,6 +28,13 @@ const OPTIONS: &[OptionSpec] = &[
         default: "",
         advanced: true,
     },
+    OptionSpec {
+        name: "data-host",
+        help: "Address to connect to for data where that is not the one ssh uses: a second network card, or a host behind a jump host",
+        kind: OptionType::Text,
+        default: "",
+        advanced: true,
+    },
 ];
 
 impl Backend for Tcp {

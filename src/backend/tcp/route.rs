@@ -23,6 +23,8 @@ pub(super) struct Opened {
 pub(super) struct Ways<'a> {
     /// The host as the user wrote it.
     pub typed: &'a str,
+    /// Another address for data than for ssh.
+    pub data_host: Option<&'a str>,
     /// Where ssh went from and to.
     pub arrived: Option<&'a Arrived>,
     /// Why plain TCP may not be used; `None` when it may.
@@ -85,13 +87,15 @@ impl Ways<'_> {
         control: &ControlWriter,
     ) -> Result<Vec<Link>> {
         let mut addresses: Vec<SocketAddr> = Vec::new();
+        let reached = || self.arrived.and_then(|a| a.address_to_reach(self.typed));
+        let host = self.data_host.map(str::to_owned).or_else(reached);
         for port in listening
             .iter()
             .filter_map(|a| a.parse::<SocketAddr>().ok())
             .map(|a| a.port())
         {
             // The address that ssh arrived at; a link-local one needs our name of the interface.
-            if let Some(host) = self.arrived.and_then(|a| a.address_to_reach(self.typed)) {
+            if let Some(host) = &host {
                 addresses.extend(
                     (host.as_str(), port)
                         .to_socket_addrs()

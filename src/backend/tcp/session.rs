@@ -230,6 +230,10 @@ impl TcpSession {
         if !dry_run {
             let ways = Ways {
                 typed: &self.host.name,
+                data_host: settings
+                    .options
+                    .get("data-host")
+                    .filter(|host| !host.is_empty()),
                 arrived: self.arrived.as_ref(),
                 forbidden: self.forbidden.as_deref(),
                 streams,
