@@ -106,6 +106,11 @@ fn run(
         limit: LimitCell::default(),
         pause: Pause::default(),
     };
+    // The caller of a run waits for the client's next word; the client ends the session on this.
+    let last = control.clone();
+    abort.on_stop(move |error| {
+        let _ = last.send(&Message::Fail(error.clone()));
+    });
     let observer = Relay(control.clone());
     match role {
         Role::Receive {

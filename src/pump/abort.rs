@@ -12,7 +12,7 @@ use crate::model::error::{Error, ErrorKind};
 /// How often a waiting thread looks at the flag.
 const LOOK: Duration = Duration::from_millis(100);
 
-type Hook = Box<dyn FnOnce() + Send>;
+type Hook = Box<dyn FnOnce(&Error) + Send>;
 
 /// Shared by the threads of one run.
 #[derive(Default)]
@@ -23,34 +23,35 @@ pub struct Abort {
 }
 
 impl Abort {
-    /// Ends the run; only the first error counts.
+    /// Ends the run; only the first error counts. What follows a cancel, for example, is a
+    /// consequence of it, whatever it looks like.
     pub fn fail(&self, error: Error) {
         {
             let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-            // What follows a cancel is a consequence of it, whatever it looks like.
             if first.is_none() {
                 *first = Some(error);
             }
         }
         self.stopped.store(true, Ordering::SeqCst);
+        self.run_hooks();
+    }
+
+    fn run_hooks(&self) {
         let hooks = std::mem::take(&mut *self.hooks.lock().unwrap_or_else(PoisonError::into_inner));
-        for hook in hooks {
-            hook();
+        if let Err(error) = self.result() {
+            hooks.into_iter().for_each(|hook| hook(&error));
         }
     }
 
-    /// Has this called when the run is ended, to wake a thread that blocks in the kernel.
-    pub fn on_stop(&self, hook: impl FnOnce() + Send + 'static) {
+    /// Has this called with the first error when the run is ended, to wake a thread that blocks in
+    /// the kernel.
+    pub fn on_stop(&self, hook: impl FnOnce(&Error) + Send + 'static) {
         self.hooks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(Box::new(hook));
         if self.is_stopped() {
-            let hooks =
-                std::mem::take(&mut *self.hooks.lock().unwrap_or_else(PoisonError::into_inner));
-            for hook in hooks {
-                hook();
-            }
+            self.run_hooks();
         }
     }
 
@@ -147,7 +148,7 @@ mod tests {
         let (tx, rx) = crossbeam_channel::bounded::<u8>(1);
         let woken = std::sync::Arc::new(AtomicBool::new(false));
         let seen = woken.clone();
-        abort.on_stop(move || seen.store(true, Ordering::SeqCst));
+        abort.on_stop(move |_| seen.store(true, Ordering::SeqCst));
         std::thread::scope(|scope| {
             abort.thread(scope, "waits".into(), || {
                 assert!(abort.recv(&rx).is_none());

@@ -201,7 +201,7 @@ fn wake_on_stop(stream: &TcpStream, abort: &Abort) -> Result<()> {
     let other = stream
         .try_clone()
         .map_err(|e| Error::io("share the data connection", &e))?;
-    abort.on_stop(move || {
+    abort.on_stop(move |_| {
         let _ = other.shutdown(Shutdown::Both);
     });
     Ok(())

@@ -21,6 +21,8 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 pub const OPEN: Duration = Duration::from_secs(30);
 /// How many strangers are talked to at once.
 const STRANGERS: usize = 8;
+/// How long the right one is waited for once somebody failed.
+const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// After so many that could not prove themselves the port closes.
 const REFUSALS: usize = 16;
 
@@ -63,7 +65,8 @@ pub fn accept(
     patience: Duration,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Link>> {
-    let deadline = Instant::now() + patience;
+    let mut deadline = Instant::now() + patience;
+    let mut failed = 0;
     listener
         .set_nonblocking(true)
         .map_err(|e| Error::io("watch the data port", &e))?;
@@ -81,6 +84,11 @@ pub fn accept(
                 let state = lock();
                 if state.0.len() >= usize::from(count) {
                     return Ok(());
+                }
+                if state.1 > failed {
+                    failed = state.1;
+                    // The right one is connected already, or was cut off; others may be strangers.
+                    deadline = deadline.min(Instant::now() + AFTER_REFUSAL);
                 }
                 if state.1 >= REFUSALS {
                     return Err(Error::new(

@@ -110,7 +110,7 @@ impl TcpSession {
         let done = AtomicBool::new(false);
         let collector = Collector::new(cx, dry_run);
         let killer = self.child.killer();
-        abort.on_stop(move || killer.kill());
+        abort.on_stop(move |_| killer.kill());
         let push = matches!(ends(&self.spec)?, Ends::Push { .. });
         let control = self.control.clone();
         let result = std::thread::scope(|scope| {

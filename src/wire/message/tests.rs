@@ -146,7 +146,7 @@ fn the_bytes_of_level_1_never_change() {
     // A digest stands for the golden bytes; when this fails, the wire changed: raise the level.
     assert_eq!(
         (all.len(), blake3::hash(&all).to_hex()[..16].to_owned()),
-        (0, String::new())
+        (523, "1441a0279732b89f".to_owned())
     );
 }
 
