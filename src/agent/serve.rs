@@ -118,7 +118,12 @@ fn run(
             sources,
             contents,
         } => {
-            let found = Destination::find(&destination, sources, contents)?;
+            let found = Destination::find(
+                &destination,
+                sources,
+                contents,
+                terms.resume.then_some(&job),
+            )?;
             let root = found.open(terms.dry_run)?;
             control.send(&Message::Ready(addresses, found.top.unwrap_or_default()))?;
             let links = if terms.dry_run {
@@ -128,6 +133,7 @@ fn run(
             };
             let run = ReceiveRun {
                 root,
+                named,
                 job,
                 terms,
                 control: control.clone(),

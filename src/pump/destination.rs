@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::fs::root::Root;
 use crate::model::error::{Error, ErrorKind, Result};
+use crate::pump::name::staging;
 use crate::pump::source::expand;
 
 /// A destination, looked at but not yet made.
@@ -22,9 +23,17 @@ impl Destination {
     /// source, it is the new name; with several, or when only a folder's contents are sent, it is
     /// a folder to make.
     ///
+    /// A run that goes on keeps to what its first attempt decided, though the new name is a folder
+    /// by now: where that was so, the staging folder of `resumed` lies beside it.
+    ///
     /// # Errors
     /// `Exists` when several sources should go into a file.
-    pub fn find(written: &[u8], sources: u64, contents: bool) -> Result<Self> {
+    pub fn find(
+        written: &[u8],
+        sources: u64,
+        contents: bool,
+        resumed: Option<&[u8; 16]>,
+    ) -> Result<Self> {
         let path = expand(written);
         let there = std::fs::metadata(&path).ok();
         let is_dir = there.as_ref().is_some_and(std::fs::Metadata::is_dir);
@@ -32,7 +41,14 @@ impl Destination {
             Some(std::path::Component::Normal(name)) => Some(name.as_bytes().to_vec()),
             _ => None,
         };
-        let into = is_dir || written.ends_with(b"/") || name.is_none() || contents || sources != 1;
+        let named = resumed
+            .zip(path.parent())
+            .is_some_and(|(job, parent)| parent.join(staging(job)).is_dir());
+        let into = (is_dir && !named)
+            || written.ends_with(b"/")
+            || name.is_none()
+            || contents
+            || sources != 1;
         if into && there.is_some() && !is_dir {
             return Err(Error::new(
                 ErrorKind::Exists,
@@ -83,7 +99,7 @@ mod tests {
         let base = dir.path().to_str().unwrap().to_owned();
         std::fs::write(dir.path().join("file"), b"x").unwrap();
         let find = |tail: &str, n, contents| {
-            let d = Destination::find(format!("{base}{tail}").as_bytes(), n, contents)?;
+            let d = Destination::find(format!("{base}{tail}").as_bytes(), n, contents, None)?;
             Ok::<_, Error>((d.folder.to_str().unwrap()[base.len()..].to_owned(), d.top))
         };
         assert_eq!(find("", 1, false).unwrap(), (String::new(), None));
@@ -99,5 +115,30 @@ mod tests {
             (String::new(), Some(b"file".to_vec()))
         );
         assert!(find("/file", 2, false).is_err());
+    }
+
+    #[test]
+    fn a_run_that_goes_on_keeps_to_what_its_first_attempt_decided() {
+        let dir = tempfile::tempdir().unwrap();
+        let new = dir.path().join("new");
+        let written = new.as_os_str().as_bytes();
+        let first = Destination::find(written, 1, false, None).unwrap();
+        std::fs::create_dir(&new).unwrap();
+        std::fs::create_dir(dir.path().join(staging(&[7; 16]))).unwrap();
+        assert_eq!(
+            Destination::find(written, 1, false, Some(&[7; 16])).unwrap(),
+            first
+        );
+        // Another job is not concerned.
+        assert_eq!(
+            Destination::find(written, 1, false, Some(&[8; 16]))
+                .unwrap()
+                .top,
+            None
+        );
+        assert_eq!(
+            Destination::find(written, 1, false, None).unwrap().top,
+            None
+        );
     }
 }

@@ -71,7 +71,7 @@ impl DirectRun<'_> {
         self.with_threads(staging.as_ref());
         let result = self.abort.result();
         if let Some(staging) = staging {
-            staging.close(result.is_err());
+            staging.close(result.is_ok(), self.top.is_some());
         }
         result
     }

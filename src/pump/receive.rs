@@ -39,6 +39,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct ReceiveRun<'a> {
     /// Where everything lands; `None` in a dry run whose destination is not there.
     pub root: Option<Arc<Root>>,
+    /// The one source gets a new name there.
+    pub named: bool,
     /// Names the job's staging folder.
     pub job: [u8; 16],
     /// What to keep to.
@@ -69,7 +71,7 @@ impl ReceiveRun<'_> {
         };
         let result = self.with_threads(from, links, staging.as_ref());
         if let Some(staging) = staging {
-            staging.close(result.is_err());
+            staging.close(result.is_ok(), self.named);
         }
         result
     }

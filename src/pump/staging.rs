@@ -55,12 +55,13 @@ impl Staging {
         })
     }
 
-    /// Removes the folder; large parts stay when `keep` says so and there are any.
-    pub fn close(self, keep: bool) {
+    /// Ends a run. One that did not come to its end leaves large parts for the next attempt, and
+    /// where the one source got a new name, at least the folder, which tells that.
+    pub fn close(self, ended: bool, named: bool) {
         let Ok(top) = RelPath::new(self.name.as_bytes()) else {
             return;
         };
-        let kept = keep && self.large.list().is_ok_and(|parts| !parts.is_empty());
+        let kept = !ended && (named || self.large.list().is_ok_and(|parts| !parts.is_empty()));
         if let Ok(dir) = self.root.dir(Some(&top)) {
             for n in 0..self.small.len() {
                 let _ = dir.remove_tree(format!("small-{n}").as_bytes());

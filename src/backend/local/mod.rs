@@ -94,6 +94,7 @@ impl LocalSession {
             self.spec.destination.path(),
             written.len() as u64,
             settings.contents,
+            self.spec.resume.then_some(&self.spec.id.0),
         )?;
         for source in &sources {
             if source.start.is_none() {

@@ -183,8 +183,12 @@ impl TcpSession {
                 destination,
                 ..
             } => {
-                let found =
-                    Destination::find(destination, sources.len() as u64, settings.contents)?;
+                let found = Destination::find(
+                    destination,
+                    sources.len() as u64,
+                    settings.contents,
+                    self.spec.resume.then_some(&self.spec.id.0),
+                )?;
                 Some((found.open(dry_run)?, found.top))
             }
             Ends::Push { .. } => None,
@@ -284,9 +288,11 @@ impl TcpSession {
                 run.run(&mut from)
             }
             Ends::Pull { .. } => {
-                let root = landing.and_then(|l| l.0);
+                let (root, named) =
+                    landing.map_or((None, false), |(root, top)| (root, top.is_some()));
                 let run = ReceiveRun {
                     root,
+                    named,
                     job: self.spec.id.0,
                     terms,
                     control,
