@@ -124,7 +124,7 @@ fn run(
                 contents,
                 terms.resume.then_some(&job),
             )?;
-            let root = found.open(terms.dry_run)?;
+            let (root, named) = (found.open(terms.dry_run)?, found.top.is_some());
             control.send(&Message::Ready(addresses, found.top.unwrap_or_default()))?;
             let links = if terms.dry_run {
                 Vec::new()
