@@ -111,13 +111,12 @@ fn by_verdicts(tally: &Tally, facts: &Facts<'_>) -> Outcome {
     } else if good > 0 || tally.differs > 0 || facts.arrived.files() > 0 {
         Outcome::Partial
     } else {
-        Outcome::Failed(
-            facts
-                .arrived
-                .first_error
-                .clone()
-                .unwrap_or_else(|| nothing(tally)),
-        )
+        let error = facts.arrived.first_error.clone();
+        let error = error.unwrap_or_else(|| nothing(tally));
+        match error.kind {
+            ErrorKind::Exists => Outcome::Refused(error),
+            _ => Outcome::Failed(error),
+        }
     }
 }
 
@@ -203,6 +202,25 @@ mod tests {
         assert_eq!(ends(None, Ok(tally(5, 0, 0, 1)), 5, true), Outcome::Partial);
         let none = ends(None, Ok(tally(0, 0, 0, 1)), 0, true);
         assert!(matches!(none, Outcome::Failed(e) if e.kind == ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn a_rule_that_kept_every_file_away_is_a_refusal_not_a_failure() {
+        let mut arrived = Arrived::default();
+        arrived.add(&Row {
+            path: b"a".to_vec(),
+            action: Action::Skip,
+            bytes: 1,
+            verdict: Verdict::Failed(error(ErrorKind::Exists)),
+        });
+        let outcome = decide(&Facts {
+            stop: None,
+            result: &Ok(arrived.tally),
+            arrived: &arrived,
+            settled: true,
+            dry_run: false,
+        });
+        assert_eq!(outcome, Outcome::Refused(error(ErrorKind::Exists)));
     }
 
     #[test]

@@ -241,7 +241,8 @@ impl Run {
         let result = self.work(spec, rule, session.as_mut());
         let (route, way) = session.route();
         story.route = route;
-        story.why = match way.is_empty() {
+        // The one may say all that the other does: `local` has one way and one reason for it.
+        story.why = match why.contains(&way) {
             true => why,
             false => format!("{why}; {way}"),
         };
@@ -299,7 +300,6 @@ impl Run {
             Some(rule) => rule,
             None => *rule.insert(self.ask_rule(session)?),
         };
-        self.counters.set_phase(Phase::Transferring);
         session.run(&self.cx(rule))
     }
 
