@@ -8,6 +8,7 @@
 
 pub mod fake_agent;
 pub mod sshd;
+pub mod user;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
