@@ -4,7 +4,13 @@
 
 mod support;
 
-use support::user::{Ran, User, names_below};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use support::user::User;
 
 /// Names that broke other tools.
 const ODD: [&[u8]; 9] = [

@@ -4,7 +4,9 @@
 
 mod support;
 
-use support::user::{Ran, User, names_below};
+use std::fs;
+
+use support::user::{User, names_below};
 
 #[test]
 fn profiles_are_made_changed_copied_moved_and_deleted() {

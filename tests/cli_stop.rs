@@ -4,10 +4,18 @@
 
 mod support;
 
-use support::user::{Ran, User, names_below};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use support::user::{PROGRAM, Ran, User, names_below};
 
 /// Starts a slow copy and waits until bytes move.
-fn slow_copy(user: &User) -> (Child, BufReader<std::process::ChildStdout>) {
+fn slow_copy(user: &User) -> (Child, BufReader<ChildStdout>) {
     let mut child = user
         .command()
         .args(["copy", "--json", "--limit", "8M", "big", "dst/"])
@@ -35,7 +43,7 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-fn end(child: Child, mut rest: BufReader<std::process::ChildStdout>) -> Ran {
+fn end(child: Child, mut rest: BufReader<ChildStdout>) -> Ran {
     let mut out = String::new();
     rest.read_to_string(&mut out).unwrap();
     let output = child.wait_with_output().unwrap();
