@@ -1,7 +1,7 @@
 //! `transload copy`: a job from what was typed.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::cli::args::{CopyArgs, JobArgs};
 use crate::cli::ask;
@@ -196,7 +196,7 @@ fn split_missing(sources: Vec<Location>) -> Result<(Vec<Location>, Vec<Row>)> {
     }
 }
 
-fn missing_row(path: &PathBuf, error: Error) -> Row {
+fn missing_row(path: &Path, error: Error) -> Row {
     use std::os::unix::ffi::OsStrExt as _;
     let name = path.file_name().unwrap_or(path.as_os_str());
     Row {

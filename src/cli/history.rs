@@ -149,11 +149,13 @@ fn show(job: &Job, log: &[(f64, String)], out: &Out) {
     match &job.record.end {
         None => field("now", &ending(job)),
         Some((outcome, report)) => {
-            if !report.method.is_empty() {
-                field("method", &format!("{}: {}", report.method, report.why));
+            match (report.method.as_str(), report.why.as_str()) {
+                ("", _) => {}
+                (method, "") => field("method", method),
+                (method, why) => field("method", &format!("{method} ({why})")),
             }
             field("ended", &text::outcome(outcome, report));
-            if report.seconds > 0.0 {
+            if report.bytes > 0 {
                 field("speed", &units::rate(report.goodput()));
             }
             out.emit(|| Line::summary(outcome, report));
