@@ -38,6 +38,8 @@ packages() {
         echo xvfb xauth x11-utils xdotool imagemagick dbus dbus-daemon
         # A window manager and a toolkit that is not ours, to drag from.
         echo openbox python3-gi gir1.2-gtk-3.0
+        # Terminals to type on, and what checks digests apart from us.
+        echo bsdutils coreutils
         # Looking into processes and links.
         echo strace procps iproute2 python3
         ;;
