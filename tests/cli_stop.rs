@@ -15,6 +15,7 @@ use serde_json::Value;
 use support::user::{PROGRAM, Ran, User, names_below};
 
 /// Starts a slow copy and waits until bytes move.
+#[expect(clippy::zombie_processes)] // The callers wait for it.
 fn slow_copy(user: &User) -> (Child, BufReader<ChildStdout>) {
     let mut child = user
         .command()

@@ -1,4 +1,5 @@
 //! A proxy in the data path flips bits, cuts, and swallows: nothing wrong ever gets a final name.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // tests run programs and may panic
 
 #[path = "support/direct.rs"]
 mod direct;

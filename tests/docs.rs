@@ -1,5 +1,6 @@
 //! The papers tell the truth: what README.md, ARCHITECTURE.md, CONTRIBUTING.md and the first lines
 //! of each source file promise can be checked, so it is.
+#![allow(clippy::unwrap_used)] // tests may panic
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! Who may import whom: reads every path that `src` names and holds it against the tables below.
+#![allow(clippy::unwrap_used)] // tests may panic
 
 #[path = "support/rust_source.rs"]
 mod rust_source;

@@ -1,4 +1,5 @@
 //! Raw TCP over a real sshd: what arrives is what was sent, in every byte, mode, time and link.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // tests run programs and may panic
 
 #[path = "support/direct.rs"]
 mod direct;

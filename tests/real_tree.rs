@@ -1,6 +1,6 @@
 //! The command line, end to end, with real data: `/usr/share/doc` there and back by raw TCP.
 
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // tests run programs and may panic
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Killed at any point, both ways: never a wrong file under a final name, and the next run goes on.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // tests run programs and may panic
 
 #[path = "support/direct.rs"]
 mod direct;

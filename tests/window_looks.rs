@@ -1,4 +1,5 @@
 //! How the window looks and what a frame of it costs, drawn by the processor alone.
+#![allow(clippy::unwrap_used)] // tests may panic
 
 #[path = "support/cpu_renderer.rs"]
 mod cpu_renderer;

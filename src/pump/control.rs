@@ -74,6 +74,7 @@ impl<'a> ControlReader<'a> {
     ///
     /// # Errors
     /// `Disconnected` at the end, `Protocol` for anything that breaks the rules.
+    #[expect(clippy::should_implement_trait)] // An iterator could not say that the end is an error.
     pub fn next(&mut self) -> Result<Message> {
         let mut len = [0; 4];
         let doing = "hear from the other side";

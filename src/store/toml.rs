@@ -35,6 +35,9 @@ impl Fault {
     }
 }
 
+/// The bytes of a value in its file, where they are known.
+pub type Place = Option<Range<usize>>;
+
 /// The result of reading a value.
 pub type Read<T> = Result<T, Fault>;
 
@@ -78,7 +81,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Makes a fault at an item.
-    pub fn fault(&self, span: Option<Range<usize>>, reason: impl Into<String>) -> Fault {
+    pub fn fault(&self, span: Place, reason: impl Into<String>) -> Fault {
         Fault::at(
             self.text.as_bytes(),
             span.map_or(0, |span| span.start),
@@ -115,7 +118,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns a text with its place in the file.
-    pub fn text_at(&self, key: &str) -> Read<Option<(&'a str, Option<Range<usize>>)>> {
+    pub fn text_at(&self, key: &str) -> Read<Option<(&'a str, Place)>> {
         self.item(key)
             .map(|item| match item.as_str() {
                 Some(text) => Ok((text, item.span())),
@@ -140,7 +143,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns a whole number.
-    pub fn number(&self, key: &str) -> Read<Option<(i64, Option<Range<usize>>)>> {
+    pub fn number(&self, key: &str) -> Read<Option<(i64, Place)>> {
         self.item(key)
             .map(|item| match item.as_integer() {
                 Some(number) => Ok((number, item.span())),
@@ -172,7 +175,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the values of an array, each with its place in the file.
-    pub fn array(&self, key: &str) -> Read<Option<Vec<(&'a Value, Option<Range<usize>>)>>> {
+    pub fn array(&self, key: &str) -> Read<Option<Vec<(&'a Value, Place)>>> {
         self.item(key)
             .map(|item| match item.as_array() {
                 Some(array) => Ok(array.iter().map(|value| (value, value.span())).collect()),
@@ -182,7 +185,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the texts of an array, each with its place in the file.
-    pub fn texts(&self, key: &str) -> Read<Option<Vec<(&'a str, Option<Range<usize>>)>>> {
+    pub fn texts(&self, key: &str) -> Read<Option<Vec<(&'a str, Place)>>> {
         self.array(key)?
             .map(|values| {
                 values
@@ -218,7 +221,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the tables of a list of tables, in either of TOML's two forms.
-    pub fn tables(&self, key: &str) -> Read<Option<Vec<(Self, Option<Range<usize>>)>>> {
+    pub fn tables(&self, key: &str) -> Read<Option<Vec<(Self, Place)>>> {
         let Some(item) = self.item(key) else {
             return Ok(None);
         };

@@ -97,6 +97,7 @@ pub struct Drag {
 
 /// A dialog of the window's own (jobs' questions come from the jobs).
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant)] // There is one at a time.
 pub enum Dialog {
     /// Where shall these go?
     WhereTo {

@@ -1,4 +1,5 @@
 //! Drives a method without the engine: one session, its rows and words kept for the test.
+#![allow(clippy::unwrap_used, dead_code)] // each test uses a part, and may panic
 
 use std::sync::{Mutex, PoisonError};
 

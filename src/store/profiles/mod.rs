@@ -27,6 +27,7 @@ const TRASH_DAYS: u64 = 30;
 
 /// One line of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant)] // Nearly all are good ones; a box would save nothing.
 pub enum Entry {
     /// A profile that can be used.
     Good(Profile),

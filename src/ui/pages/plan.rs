@@ -66,6 +66,7 @@ fn conflicts(ui: &mut Ui, totals: &PlanTotals) {
 
 fn rows(ui: &mut Ui, state: &mut State, steps: &[Step], start: usize, total: usize) -> bool {
     let mut missing = false;
+    #[expect(clippy::reversed_empty_ranges)] // Nothing seen so far; each row widens it.
     let mut seen = usize::MAX..0;
     let columns = [
         Column::exact(128.0),
