@@ -53,6 +53,8 @@ pub enum Command {
 /// that a method understands. A local name with a colon is written ./a:b. DEST that ends in / or
 /// is a folder means into it. A source folder is copied as itself unless --contents is given.
 /// The same command again goes on where a stopped one ended.
+// The square brackets are meant for the help, where nothing is a link.
+#[allow(rustdoc::broken_intra_doc_links)]
 #[derive(Debug, Args)]
 #[command(
     override_usage = "transload copy [OPTIONS] SOURCE... DEST",

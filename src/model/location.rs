@@ -1,6 +1,6 @@
 //! One side of a transfer: a place on this computer or on another, with a path of bytes.
 //!
-//! [`read`] has the forms that people write, [`write`] the ones that files hold, [`host`] what a
+//! [`read`] has the forms that people write, [`mod@write`] the ones that files hold, [`host`] what a
 //! host may be called.
 
 mod host;

@@ -1,7 +1,7 @@
 //! What the user owns: profiles, settings, queue and history, and where they lie.
 //!
 //! Start with [`dirs::Dirs`], then [`profiles::Profiles`] (one text file each, made to be read
-//! and edited by hand) and [`history::History`] (the queue and every run, in SQLite). [`file`]
+//! and edited by hand) and [`history::History`] (the queue and every run, in SQLite). [`mod@file`]
 //! holds the one way in which small files are read and replaced.
 
 pub mod dirs;

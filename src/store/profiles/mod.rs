@@ -1,6 +1,6 @@
 //! Saved session profiles: one text file each, found again at every start, never lost by a crash.
 //!
-//! [`file`] describes the format. A profile that cannot be read is an [`Entry::Damaged`] that says
+//! [`mod@file`] describes the format. A profile that cannot be read is an [`Entry::Damaged`] that says
 //! why and where; it is never overwritten. The list's order lies in `order.toml`, deleted profiles
 //! in `trash/`, from where [`Profiles::restore`] takes them back.
 
