@@ -255,12 +255,11 @@ owners = true
     for kept in [
         "# My own words.\n",
         "name = \"Old\"   # behind the name\n",
-        "\n    \"/a\", # one\n",
+        "\n    \"/a\", # one\n    \"/c\",\n    \"/d\",\n]\n",
         "destinations = ['nas:/x']\n",
         "future = { deep = [1, 2] } # of a later version\n",
         "before = \"do not touch\" # really\n",
         "[preserve] # all\ntimes = false\nowners = true\n",
-        "\n    \"/d\"",
     ] {
         assert!(now.contains(kept), "{kept:?} is not in\n{now}");
     }

@@ -12,3 +12,4 @@ pub mod samples;
 pub mod settings;
 pub mod spec;
 mod toml;
+mod toml_list;

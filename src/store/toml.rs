@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use toml_edit::{Array, Document, Item, Table, TableLike, Value};
+use toml_edit::{Document, Item, Table, TableLike, Value};
 
 /// What is wrong in a file, and where; lines and columns (in characters) count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -291,60 +291,4 @@ pub fn sub_table<'a>(table: &'a mut Table, key: &str) -> &'a mut Table {
         *item = Item::Table(std::mem::take(item).into_table().unwrap_or_default());
     }
     item.as_table_mut().expect("it was made a table above")
-}
-
-/// Puts a list of texts at a key; items that stay keep their comments.
-pub fn put_texts(table: &mut Table, key: &str, texts: &[String]) {
-    let Some(array) = table.get_mut(key).and_then(Item::as_array_mut) else {
-        table.insert(key, Item::Value(texts.iter().collect::<Array>().into()));
-        return;
-    };
-    let old: Vec<Option<&str>> = array.iter().map(Value::as_str).collect();
-    let same = |(old, new): &(&Option<&str>, &String)| **old == Some(new.as_str());
-    let start = old.iter().zip(texts).take_while(same).count();
-    let end = old[start..]
-        .iter()
-        .rev()
-        .zip(texts[start..].iter().rev())
-        .take_while(same)
-        .count();
-    let (old_end, new_end) = (old.len() - end, texts.len() - end);
-    for (offset, text) in texts[start..new_end].iter().enumerate() {
-        let at = start + offset;
-        let mut value = Value::from(text);
-        if at < old_end {
-            if let Some(old) = array.get(at) {
-                *value.decor_mut() = old.decor().clone();
-            }
-            array.replace_formatted(at, value);
-        } else {
-            value.decor_mut().set_prefix(indent_of_new(array, at));
-            array.insert_formatted(at, value);
-        }
-    }
-    for _ in new_end..old_end {
-        let gone = array.remove(new_end);
-        // A comment behind one item is stored before the next.
-        let comment = gone.decor().prefix().and_then(|prefix| prefix.as_str());
-        if let Some(comment) = comment.filter(|text| text.contains('#')) {
-            let rest = array.trailing().as_str().unwrap_or_default();
-            array.set_trailing(format!("{comment}{rest}"));
-        }
-    }
-}
-
-/// Returns the space before a new item: on a line of its own if the one before it has that.
-fn indent_of_new(array: &Array, at: usize) -> String {
-    let before = at.checked_sub(1).and_then(|before| array.get(before));
-    let prefix = before
-        .and_then(|value| value.decor().prefix())
-        .and_then(|p| p.as_str());
-    match prefix {
-        Some(prefix) => match prefix.rfind('\n') {
-            Some(line) => prefix[line..].to_owned(),
-            None => " ".to_owned(),
-        },
-        None if at > 0 => " ".to_owned(),
-        None => String::new(),
-    }
 }

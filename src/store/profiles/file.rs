@@ -45,7 +45,8 @@ use crate::model::location::Location;
 use crate::model::options::Options;
 use crate::model::profile::{MethodChoice, Preserve, Profile, ProfileId, Settings, SshSettings};
 use crate::model::rules::{Rule, RuleVerb};
-use crate::store::toml::{self, Read, Reader, put, put_texts, sub_table};
+use crate::store::toml::{self, Read, Reader, put, sub_table};
+use crate::store::toml_list::put_texts;
 
 /// The version of the format that is written, and the newest that is read.
 const SCHEMA: i64 = 1;
