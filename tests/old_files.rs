@@ -1,5 +1,7 @@
 //! Files of every released format still read as what they meant.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 
 use transload::model::digest::Algorithm;

@@ -1,6 +1,8 @@
 //! Properties that hold for all inputs: places and paths read back as written, and nothing that
 //! comes from elsewhere makes a reader panic.
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;

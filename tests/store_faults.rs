@@ -4,7 +4,7 @@
 //! `strace` stops or fails one system call at a time of a helper, which is this test program
 //! itself; every call that the saving makes has its turn.
 
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -137,8 +137,14 @@ fn with_every_fault(helper: &str, set_up: &dyn Fn(&Path), check: &dyn Fn(&Path, 
                 let top = fresh();
                 run(helper, top.path(), Some(&fault), &log);
                 let told = String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
-                let sign = if fault.contains("KILL") { "killed by SIGKILL" } else { "(INJECTED)" };
-                let is_late = told.find(BEGIN).is_some_and(|begin| told[begin..].contains(sign));
+                let sign = if fault.contains("KILL") {
+                    "killed by SIGKILL"
+                } else {
+                    "(INJECTED)"
+                };
+                let is_late = told
+                    .find(BEGIN)
+                    .is_some_and(|begin| told[begin..].contains(sign));
                 assert!(is_late, "{fault} did not happen where it should:\n{told}");
                 check(top.path(), &fault);
                 faults += 1;
@@ -153,7 +159,9 @@ fn begin() {
     // strace counts for each thread by itself, and the fault must not hit the thread that prints
     // the test's name: it makes fewer of these calls than this.
     for _ in 0..300 {
-        fs::File::create("/dev/null").and_then(|mut null| null.write_all(b"x")).unwrap();
+        fs::File::create("/dev/null")
+            .and_then(|mut null| null.write_all(b"x"))
+            .unwrap();
     }
     assert!(fs::symlink_metadata(BEGIN).is_err());
 }

@@ -59,13 +59,11 @@ impl Sample {
             Error::new(ErrorKind::Bug, "read a starter profile", fault.reason).at(self.name)
         })?;
         let mut profile = loaded.profile;
-        if self.name == TRY_IT.name {
-            if let Some(folder) = FOLDERS
-                .into_iter()
-                .find(|folder| Path::new(folder).is_dir())
-            {
-                profile.sources = vec![Location::Local(folder.into())];
-            }
+        let folder = FOLDERS
+            .into_iter()
+            .find(|folder| Path::new(folder).is_dir());
+        if let Some(folder) = folder.filter(|_| self.name == TRY_IT.name) {
+            profile.sources = vec![Location::Local(folder.into())];
         }
         Ok(profile)
     }

@@ -15,10 +15,8 @@ pub(super) fn to_bytes(location: &Location) -> Vec<u8> {
         Location::RsyncDaemon { host, path } => scp(host, b"::", path),
         _ => None,
     };
-    if let Some(short) = short {
-        if reads_back(&short, location) {
-            return short;
-        }
+    if let Some(short) = short.filter(|short| reads_back(short, location)) {
+        return short;
     }
     if let Location::Local(path) = location {
         let marked = [b"./", path.as_slice()].concat();

@@ -9,6 +9,8 @@
 //! job whose record does not match its checksum is left out and never acted on.
 
 mod codes;
+#[cfg(test)]
+mod damage_tests;
 mod extra;
 mod jobs;
 mod rows;
