@@ -1,6 +1,6 @@
 //! Looks after a run from outside: cancel, stall, and limits that change while it runs.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::backend::collect::Collector;
@@ -9,6 +9,7 @@ use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::progress::Phase;
 use crate::pump::abort::Abort;
 use crate::pump::control::ControlWriter;
+use crate::pump::latch::Latch;
 use crate::wire::message::Message;
 
 /// How often it looks.
@@ -22,7 +23,7 @@ const DISK_STALL: Duration = Duration::from_secs(600);
 pub(super) fn watch(
     cx: &Cx<'_>,
     abort: &Abort,
-    done: &AtomicBool,
+    done: &Latch,
     collector: &Collector<'_>,
     tell_limit: Option<&ControlWriter>,
 ) -> Result<()> {
@@ -37,8 +38,7 @@ pub(super) fn watch(
     };
     let (mut last, mut since) = (progress(), Instant::now());
     let mut told = (0, false);
-    while !done.load(Relaxed) && !abort.is_stopped() {
-        std::thread::sleep(LOOK);
+    while !done.wait(LOOK) && !abort.is_stopped() {
         if cx.cancel.is_set() {
             return Err(Error::cancelled());
         }

@@ -8,12 +8,14 @@ use crossbeam_channel::Receiver;
 use crate::model::digest::{Algorithm, Digest};
 use crate::pump::abort::Abort;
 use crate::pump::pool::Chunk;
-use crate::verify::hash::Hasher;
+use crate::verify::hash::{self, Hasher};
 
 /// What the hash thread is given. Pieces of one attempt at one file come in order.
 pub(super) enum Work<T> {
     /// The next bytes of an attempt.
     Piece(u64, u8, Arc<Chunk>),
+    /// Whole small files that lie one after the other from this offset on, with their lengths.
+    Batch(Arc<Chunk>, usize, Vec<(u32, T)>),
     /// The attempt is whole; the rest is handed on with the digest.
     Whole(u64, u8, T),
     /// What was hashed of this file so far is worth nothing.
@@ -44,6 +46,19 @@ pub(super) fn digest<T>(
                     *slot = (attempt, Hasher::new(algorithm));
                 }
                 slot.1.update(chunk.bytes());
+            }
+            Some(Work::Batch(chunk, start, files)) => {
+                let mut left = &chunk.bytes()[start..];
+                let mut messages = Vec::with_capacity(files.len());
+                for (len, _) in &files {
+                    let (head, tail) = left.split_at(*len as usize);
+                    messages.push(head);
+                    left = tail;
+                }
+                let digests = hash::many(algorithm, &messages);
+                for ((_, rest), digest) in files.into_iter().zip(digests) {
+                    done(rest, digest);
+                }
             }
             Some(Work::Whole(file, attempt, rest)) => {
                 let hasher = match open.remove(&file) {

@@ -23,6 +23,7 @@ mod digest;
 pub mod direct;
 mod disk;
 pub mod lane;
+pub mod latch;
 pub mod limit;
 pub mod link;
 mod name;

@@ -20,7 +20,6 @@ use crate::pump::lane::Outgoing;
 use crate::pump::pool::{Chunk, Pool};
 use crate::pump::scan::{Book, Item};
 use crate::pump::{CHUNK, SMALL};
-use crate::verify::hash;
 use crate::wire::frame::{self, Header, Kind};
 use crate::wire::message::{Gone, Message, Sent, Want, block_size};
 
@@ -202,7 +201,7 @@ impl Reader<'_> {
         let Some(Batch {
             chunk,
             items,
-            mut sents,
+            sents,
         }) = batch.take()
         else {
             return Ok(());
@@ -223,21 +222,9 @@ impl Reader<'_> {
                 chunk: Some(chunk.clone()),
             },
         );
-        if self.algorithm.hashes() {
-            let mut rest = chunk.bytes();
-            let messages: Vec<&[u8]> = items
-                .iter()
-                .map(|item| {
-                    let (head, tail) = rest.split_at(item.len as usize);
-                    rest = tail;
-                    head
-                })
-                .collect();
-            for (sent, digest) in sents.iter_mut().zip(hash::many(self.algorithm, &messages)) {
-                sent.digest = digest;
-            }
-        }
-        self.control.send(&Message::Sents(sents))
+        let files = items.iter().map(|item| item.len).zip(sents).collect();
+        self.hash_work(Work::Batch(chunk, 0, files));
+        Ok(())
     }
 
     fn next_lane(&mut self) -> usize {

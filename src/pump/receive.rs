@@ -20,6 +20,7 @@ use crate::pump::control::{ControlReader, ControlWriter};
 use crate::pump::digest::{Work, digest};
 use crate::pump::disk::{Disk, Landed, umask};
 use crate::pump::lane::{Incoming, from_channel, receive_lane};
+use crate::pump::latch::Latch;
 use crate::pump::link::Link;
 use crate::pump::pool::Pool;
 use crate::pump::report::Observer;
@@ -85,7 +86,7 @@ impl ReceiveRun<'_> {
         let pool = Pool::new(BUFFERS);
         let expected = Expectations::default();
         let folders: Mutex<Vec<FolderMeta>> = Mutex::default();
-        let (busy, done) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (busy, done) = (AtomicBool::new(false), Latch::default());
         // Notes are small, and the commit thread is never far behind.
         let (commit_tx, notes) = bounded::<Note>(256);
         // Each of these holds a pooled buffer, which bounds what can wait.
@@ -153,7 +154,7 @@ impl ReceiveRun<'_> {
                         abort,
                     };
                     let result = commit.run();
-                    done.store(true, Relaxed);
+                    done.set();
                     result?;
                     if abort.is_stopped() {
                         Ok(())
@@ -195,17 +196,16 @@ impl ReceiveRun<'_> {
             if let Err(error) = hearing.run(from) {
                 abort.fail(error);
             }
-            done.store(true, Relaxed);
+            done.set();
             // Route and commit channel went with the hearing; the threads end after what is left.
         });
         abort.result()
     }
 
     /// Tells the sender how far this side is, until all is done.
-    fn tick(&self, busy: &AtomicBool, done: &AtomicBool) -> Result<()> {
+    fn tick(&self, busy: &AtomicBool, done: &Latch) -> Result<()> {
         let mut told = (u64::MAX, Instant::now());
-        while !done.load(Relaxed) && !self.abort.is_stopped() {
-            std::thread::sleep(TICK);
+        while !done.wait(TICK) && !self.abort.is_stopped() {
             let bytes = self.counters.bytes_done.load(Relaxed);
             let busy = busy.load(Relaxed);
             if bytes != told.0 || (busy && told.1.elapsed() >= Duration::from_secs(1)) {

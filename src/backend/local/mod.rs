@@ -1,7 +1,6 @@
 //! Method `local`: between folders of this computer, mounted disks and shares included.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::backend::collect::Collector;
 use crate::backend::contract::{Backend, Caps, Session};
@@ -16,6 +15,7 @@ use crate::model::progress::Phase;
 use crate::pump::abort::Abort;
 use crate::pump::destination::Destination;
 use crate::pump::direct::DirectRun;
+use crate::pump::latch::Latch;
 use crate::pump::limit::Throttle;
 use crate::pump::report::Observer as _;
 use crate::pump::source;
@@ -102,7 +102,7 @@ impl LocalSession {
             }
         }
         let root = found.open(dry_run)?;
-        let (abort, done) = (Abort::default(), AtomicBool::new(false));
+        let (abort, done) = (Abort::default(), Latch::default());
         let collector = Collector::new(cx, dry_run);
         for (path, error) in troubles {
             collector.trouble(&path, &error);
@@ -129,7 +129,7 @@ impl LocalSession {
                 watch(cx, abort, done, collector, None)
             });
             let result = run.run();
-            done.store(true, Relaxed);
+            done.set();
             result
         });
         let counts = collector.finish();

@@ -3,7 +3,6 @@
 use std::io::BufReader;
 use std::process::ChildStdout;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::backend::collect::Collector;
 use crate::backend::contract::Session;
@@ -24,6 +23,7 @@ use crate::pump::abort::Abort;
 use crate::pump::control::{ControlReader, ControlWriter};
 use crate::pump::destination::Destination;
 use crate::pump::lane::Out;
+use crate::pump::latch::Latch;
 use crate::pump::limit::Throttle;
 use crate::pump::link::random;
 use crate::pump::receive::ReceiveRun;
@@ -107,7 +107,7 @@ impl TcpSession {
     /// Runs once, for real or dry.
     fn once(&mut self, cx: &Cx<'_>, dry_run: bool) -> Result<(PlanTotals, Tally)> {
         let abort = Abort::default();
-        let done = AtomicBool::new(false);
+        let done = Latch::default();
         let collector = Collector::new(cx, dry_run);
         let killer = self.child.killer();
         abort.on_stop(move |_| killer.kill());
@@ -126,7 +126,7 @@ impl TcpSession {
                 )
             });
             let result = self.serve(cx, dry_run, collector, abort);
-            done.store(true, Relaxed);
+            done.set();
             result
         });
         let counts = collector.finish();
