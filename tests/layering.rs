@@ -98,12 +98,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("eframe", &["ui"]),
     ("egui", &["ui"]),
     ("egui_extras", &["ui"]),
-    ("egui_file", &["ui"]),
     ("egui_plot", &["ui"]),
     ("rfd", &["ui"]),
     ("percent_encoding", &["ui", "desktop"]),
     ("winit", &["ui", "desktop"]),
     ("x11rb", &["desktop"]),
+    ("zbus", &["desktop"]),
 ];
 
 /// One path that stands where it may not.

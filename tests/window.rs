@@ -19,7 +19,8 @@ use transload::model::job::JobId;
 use transload::model::location::Location;
 use transload::model::outcome::Outcome;
 use transload::model::rules::Conflict;
-use transload::ui::ports::{Damaged, Order, Pick, Picked, ShelfItem};
+use transload::store::profiles::Damaged;
+use transload::ui::ports::{Order, Pick, Picked, ShelfItem};
 use transload::ui::state::Tab;
 
 #[test]
@@ -141,6 +142,7 @@ fn search_finds_by_name_and_by_place() {
 fn a_damaged_profile_is_listed_with_line_and_reason() {
     let mut world = with_profiles();
     world.shelf.push(ShelfItem::Damaged(Damaged {
+        id: None,
         file: "/home/me/.config/transload/profiles/backup-1a2b3c4d.toml".into(),
         line: 7,
         column: 3,

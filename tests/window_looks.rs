@@ -14,7 +14,8 @@ use std::time::Instant;
 use fake_ports::{World, ended, profile, running, totals, unreachable};
 use stage::{Stage, open, open_sized, with_profiles};
 use transload::model::outcome::Outcome;
-use transload::ui::ports::{Damaged, Look, ShelfItem};
+use transload::store::profiles::Damaged;
+use transload::ui::ports::{Look, ShelfItem};
 use transload::ui::state::Tab;
 
 /// Opens a table of so many rows, scrolls through it, and returns the slowest frame in
@@ -110,6 +111,7 @@ fn the_window_can_be_drawn_in_both_looks_at_both_scales_and_sizes() {
             "Ein sehr langer Name, der in keine Liste passt, и по-русски тоже не короче",
         ))));
         damaged.shelf.push(ShelfItem::Damaged(Damaged {
+            id: None,
             file: "/home/me/.config/transload/profiles/backup-1a2b3c4d.toml".into(),
             line: 7,
             column: 3,

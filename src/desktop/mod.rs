@@ -1,3 +1,4 @@
 //! The desktop around the window: drag and drop.
 
 pub mod drag;
+pub mod portal;

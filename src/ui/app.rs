@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use egui::{CentralPanel, Context, Event, Frame, Margin, Panel, ScrollArea, ThemePreference, Ui};
 
+use crate::store::settings::Window;
 use crate::ui::execute::{execute, save};
 use crate::ui::inbox::DropInbox;
 use crate::ui::pages;
@@ -95,6 +96,12 @@ impl App {
             }
         }
         self.keep_time(ctx);
+        if ctx.input(|i| i.events.contains(&Event::WindowFocused(true))) {
+            self.ports.library.send(Order::Refresh);
+        }
+        if let Some(fault) = self.inbox.new_fault() {
+            self.state.complain(&fault);
+        }
         if self.look != Some(self.state.look) {
             self.look = Some(self.state.look);
             ctx.set_theme(match self.state.look {
@@ -216,14 +223,9 @@ impl App {
             .frame(page_frame(ui))
             .show(ui, |ui| {
                 header::show(ui, &mut self.state, wishes);
-                let most = ui.available_height() * 0.6;
-                Panel::top("editor")
-                    .frame(Frame::new())
-                    .resizable(true)
-                    .show_separator_line(false)
-                    .default_size(188.0_f32.min(most))
-                    .size_range(60.0..=most.max(61.0))
-                    .show(ui, |ui| editor::show(ui, &mut self.state, wishes));
+                let most = ui.available_height() * 0.55;
+                editor::show(ui, &mut self.state, most, wishes);
+                ui.add_space(4.0);
                 pages::show(ui, &mut self.state, &*self.ports.jobs, wishes);
             });
     }
@@ -240,7 +242,9 @@ impl App {
                         ui.set_min_width(440.0);
                         ui.set_max_width(ui.available_width().max(440.0));
                         header::show(ui, &mut self.state, wishes);
-                        fixed(ui, 200.0, |ui| editor::show(ui, &mut self.state, wishes));
+                        fixed(ui, 200.0, |ui| {
+                            editor::show(ui, &mut self.state, 200.0, wishes)
+                        });
                         fixed(ui, 180.0, |ui| {
                             profiles_list::show(ui, &mut self.state, wishes)
                         });
@@ -352,5 +356,13 @@ impl eframe::App for App {
 
     fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {
         save(&mut self.state, &mut self.ports);
+        if let Some(area) = self.state.area.filter(|area| area.is_positive()) {
+            let (width, height) = (area.width(), area.height());
+            self.ports.library.send(Order::Window(Window {
+                width,
+                height,
+                position: None,
+            }));
+        }
     }
 }

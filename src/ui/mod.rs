@@ -12,6 +12,10 @@ pub mod inbox;
 pub mod pages;
 pub mod parts;
 pub mod ports;
+pub mod real;
+mod run;
 pub mod state;
 pub mod theme;
 pub mod wish;
+
+pub use run::{FRAME_LOG_VARIABLE, Launch, Waker, run};

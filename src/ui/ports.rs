@@ -17,6 +17,8 @@ use crate::model::job::{Consent, JobId};
 use crate::model::outcome::{Outcome, Report};
 use crate::model::plan::Step;
 use crate::model::profile::{Profile, ProfileId};
+use crate::store::profiles::Damaged;
+use crate::store::settings::Window;
 use crate::ui::parts::browse::FolderItem;
 use crate::ui::state::Target;
 
@@ -57,19 +59,6 @@ pub enum ShelfItem {
     Damaged(Damaged),
 }
 
-/// A profile file that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damaged {
-    /// The file.
-    pub file: PathBuf,
-    /// Line, counted from 1.
-    pub line: usize,
-    /// Column, counted from 1.
-    pub column: usize,
-    /// Why it cannot be read.
-    pub reason: String,
-}
-
 /// A run that ended.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -79,6 +68,8 @@ pub struct Run {
     pub profile: Option<ProfileId>,
     /// What the list shows.
     pub title: String,
+    /// It was a simulation.
+    pub dry_run: bool,
     /// When it ended, in seconds since 1970.
     pub ended: i64,
     /// How it ended.
@@ -133,6 +124,10 @@ pub enum Order {
     Selected(ProfileId),
     /// Remember the look.
     Look(Look),
+    /// Look whether another program changed a profile.
+    Refresh,
+    /// Remember the window's size.
+    Window(Window),
     /// Read the latest runs again.
     Runs,
 }

@@ -299,6 +299,7 @@ impl State {
         match news {
             LibraryNews::Profiles(shelf) => {
                 self.shelf = shelf;
+                self.follow_disk();
                 let known = |id: &ProfileId| self.profile(id).is_some();
                 if !self.selected.as_ref().is_some_and(known) {
                     self.selected = None;
@@ -333,6 +334,18 @@ impl State {
                 self.last = last;
             }
             LibraryNews::Failed(error) => self.complain(&error),
+        }
+    }
+
+    /// Takes over what another program changed in the profile that is edited, unless something
+    /// was typed meanwhile.
+    fn follow_disk(&mut self) {
+        let edited = self.draft.as_ref().filter(|draft| draft.dirty.is_none());
+        let Some(saved) = edited.and_then(|draft| self.profile(&draft.profile.id)) else {
+            return;
+        };
+        if edited.is_some_and(|draft| draft.profile != **saved) {
+            self.draft = Some(Draft::of(saved));
         }
     }
 

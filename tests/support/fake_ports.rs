@@ -292,6 +292,7 @@ pub fn run(n: u8) -> Run {
         job: JobId([n; 16]),
         profile: Some(ProfileId(format!("{:08x}", 1 + n % 2))),
         title: "Photos".to_owned(),
+        dry_run: false,
         ended: 1_700_000_000 - i64::from(n) * 7919,
         outcome,
         report: report(),
@@ -447,7 +448,12 @@ impl Library for FakeLibrary {
                 made = Some(LibraryNews::Restored(id.clone()));
             }
             Order::Runs => world.news.push_back(LibraryNews::Runs(world.runs.clone())),
-            Order::Reorder(_) | Order::Allow(..) | Order::Look(_) | Order::Selected(_) => {}
+            Order::Reorder(_)
+            | Order::Allow(..)
+            | Order::Look(_)
+            | Order::Selected(_)
+            | Order::Window(_)
+            | Order::Refresh => {}
         }
         world
             .news

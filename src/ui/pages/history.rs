@@ -64,7 +64,15 @@ fn one(cells: &mut TableRow<'_, '_>, run: &Run, wall: i64) {
         soft(ui, ago(u64::try_from(wall - run.ended).unwrap_or_default()));
     });
     cells.col(|ui| {
-        cut(ui, shown(run.title.as_bytes()));
+        let title = shown(run.title.as_bytes());
+        cut(
+            ui,
+            if run.dry_run {
+                format!("Simulation of {title}")
+            } else {
+                title
+            },
+        );
     });
     cells.col(|ui| {
         ui.spacing_mut().item_spacing.x = 6.0;

@@ -104,7 +104,8 @@ pub fn choice(
             .width(width)
             .icon(|ui, rect, _, _| {
                 let colour = palette(ui).soft;
-                Icon::Down.paint(ui.painter(), rect.expand(2.0), colour);
+                let middle = egui::Rect::from_center_size(rect.center(), Vec2::splat(12.0));
+                Icon::Down.paint(ui.painter(), middle, colour);
             })
             .show_ui(ui, contents)
             .response

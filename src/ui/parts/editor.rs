@@ -3,7 +3,7 @@
 use egui::{RichText, ScrollArea, Ui, Vec2};
 
 use crate::model::digest::Algorithm;
-use crate::model::profile::MethodChoice;
+use crate::model::profile::{MethodChoice, Settings};
 use crate::model::rules::Conflict;
 use crate::model::untrusted::shown;
 use crate::present::text::{algorithm, conflict, sentence};
@@ -20,8 +20,8 @@ use crate::ui::wish::{Deed, Wish};
 /// How wide the words before the fields are.
 const LABEL: f32 = 44.0;
 
-/// Draws the editor below the header.
-pub fn show(ui: &mut Ui, state: &mut State, wishes: &mut Vec<Wish>) {
+/// Draws the editor below the header, at most so high; what is more scrolls.
+pub fn show(ui: &mut Ui, state: &mut State, most: f32, wishes: &mut Vec<Wish>) {
     let Some(draft) = &mut state.draft else {
         soft(
             ui,
@@ -30,7 +30,8 @@ pub fn show(ui: &mut Ui, state: &mut State, wishes: &mut Vec<Wish>) {
         return;
     };
     let mut changed = false;
-    ScrollArea::vertical().id_salt("editor").show(ui, |ui| {
+    let area = ScrollArea::vertical().id_salt("editor").max_height(most);
+    area.show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 6.0;
         changed |= places(ui, draft, wishes);
         landing(ui, draft);
@@ -192,60 +193,87 @@ fn landing(ui: &mut Ui, draft: &Draft) {
 
 /// Shows a line of small text below a field, as high as the text.
 fn indented(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
-    ui.horizontal(|ui| {
+    ui.scope(|ui| {
+        // A row is as high as a button unless this says otherwise.
         ui.spacing_mut().interact_size.y = tokens().text.small;
-        ui.add_space(LABEL + 4.0);
-        contents(ui);
+        ui.horizontal(|ui| {
+            ui.add_space(LABEL + 4.0);
+            contents(ui);
+        });
     });
 }
 
+/// As wide as all choices in one line; in less room the last goes below.
+const ONE_LINE: f32 = 700.0;
+
 fn choices(ui: &mut Ui, draft: &mut Draft) -> bool {
     let settings = &mut draft.profile.settings;
+    let narrow = ui.available_width() < ONE_LINE;
     let mut changed = false;
-    ui.horizontal_wrapped(|ui| {
-        ui.add_space(LABEL + 4.0);
-        let (title, _) = method_words(&settings.method);
-        choice(ui, "Method", &title, 112.0, |ui| {
-            let named = methods::all()
-                .into_iter()
-                .map(|m| MethodChoice::Named(m.id.to_owned()));
-            for choice in std::iter::once(MethodChoice::Auto).chain(named) {
-                let (title, about) = method_words(&choice);
-                let shown = ui.selectable_value(&mut settings.method, choice, title);
-                changed |= shown.on_hover_text(about).changed();
-            }
+    ui.horizontal(|ui| {
+        ui.add_space(LABEL - 4.0);
+        changed |= how(ui, settings);
+        if !narrow {
+            changed |= conflicts(ui, settings);
+        }
+    });
+    if narrow {
+        ui.horizontal(|ui| {
+            ui.add_space(LABEL - 4.0);
+            changed |= conflicts(ui, settings);
         });
-        choice(ui, "Verify", algorithm(settings.verify).0, 88.0, |ui| {
-            for choice in Algorithm::ALL {
-                let (title, about) = algorithm(choice);
-                let shown = ui.selectable_value(&mut settings.verify, choice, title);
+    }
+    changed
+}
+
+fn how(ui: &mut Ui, settings: &mut Settings) -> bool {
+    let mut changed = false;
+    let (title, _) = method_words(&settings.method);
+    choice(ui, "Method", &title, 112.0, |ui| {
+        let named = methods::all()
+            .into_iter()
+            .map(|m| MethodChoice::Named(m.id.to_owned()));
+        for choice in std::iter::once(MethodChoice::Auto).chain(named) {
+            let (title, about) = method_words(&choice);
+            let shown = ui.selectable_value(&mut settings.method, choice, title);
+            changed |= shown.on_hover_text(about).changed();
+        }
+    });
+    choice(ui, "Verify", algorithm(settings.verify).0, 88.0, |ui| {
+        for choice in Algorithm::ALL {
+            let (title, about) = algorithm(choice);
+            let shown = ui.selectable_value(&mut settings.verify, choice, title);
+            changed |= shown.on_hover_text(sentence(about)).changed();
+        }
+    });
+    let hashes = settings.verify.hashes();
+    changed |= ui
+        .add_enabled(
+            hashes,
+            egui::Checkbox::new(&mut settings.read_back, "Read back"),
+        )
+        .on_hover_text("Read every file again from the destination's disk when it is done.")
+        .on_disabled_hover_text("Needs a digest.")
+        .accessible_name("Read back")
+        .changed();
+    changed
+}
+
+fn conflicts(ui: &mut Ui, settings: &mut Settings) -> bool {
+    let mut changed = false;
+    choice(
+        ui,
+        "If it exists",
+        conflict(settings.conflict).0,
+        148.0,
+        |ui| {
+            for choice in Conflict::ALL {
+                let (title, about) = conflict(choice);
+                let shown = ui.selectable_value(&mut settings.conflict, choice, title);
                 changed |= shown.on_hover_text(sentence(about)).changed();
             }
-        });
-        let hashes = settings.verify.hashes();
-        changed |= ui
-            .add_enabled(
-                hashes,
-                egui::Checkbox::new(&mut settings.read_back, "Read back"),
-            )
-            .on_hover_text("Read every file again from the destination's disk when it is done.")
-            .on_disabled_hover_text("Needs a digest.")
-            .accessible_name("Read back")
-            .changed();
-        choice(
-            ui,
-            "If there already",
-            conflict(settings.conflict).0,
-            148.0,
-            |ui| {
-                for choice in Conflict::ALL {
-                    let (title, about) = conflict(choice);
-                    let shown = ui.selectable_value(&mut settings.conflict, choice, title);
-                    changed |= shown.on_hover_text(sentence(about)).changed();
-                }
-            },
-        );
-    });
+        },
+    );
     changed
 }
 

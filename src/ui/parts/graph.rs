@@ -1,7 +1,7 @@
 //! The throughput graph: goodput over time, of one job or of all.
 
 use egui::{FontId, Stroke, TextStyle, Ui, WidgetInfo};
-use egui_plot::{AxisHints, Line, Plot, PlotPoints};
+use egui_plot::{AxisHints, GridMark, Line, Plot, PlotPoints};
 
 use crate::engine::{JobView, Totals};
 use crate::present::units::{duration, rate};
@@ -29,7 +29,7 @@ pub fn show(ui: &mut Ui, job: Option<&JobView>, totals: &Totals, height: f32) {
     let right = points.last().map_or(0.0, |p| p[0]).max(10.0);
     let marks = move |_: egui_plot::GridInput| {
         (0..=4)
-            .map(|i| egui_plot::GridMark {
+            .map(|i| GridMark {
                 value: ceiling * f64::from(i) / 4.0,
                 step_size: ceiling / 4.0,
             })
@@ -48,7 +48,19 @@ pub fn show(ui: &mut Ui, job: Option<&JobView>, totals: &Totals, height: f32) {
         .min_thickness(76.0)
         .label_spacing(close)
         .formatter(move |mark, _| zero(mark.value, rate));
-    let times = AxisHints::new_x().formatter(move |mark, _| zero(mark.value, duration));
+    let step = time_step(right);
+    let ticks = move |_: egui_plot::GridInput| {
+        let ticks = (right / step) as u32;
+        (0..=ticks)
+            .map(|i| GridMark {
+                value: f64::from(i) * step,
+                step_size: step,
+            })
+            .collect()
+    };
+    let times = AxisHints::new_x()
+        .label_spacing(close)
+        .formatter(move |mark, _| zero(mark.value, duration));
     let small = FontId::proportional(tokens().text.small);
     ui.style_mut().text_styles.insert(TextStyle::Body, small);
     ui.visuals_mut().override_text_color = Some(p.soft);
@@ -64,6 +76,7 @@ pub fn show(ui: &mut Ui, job: Option<&JobView>, totals: &Totals, height: f32) {
         .show_background(false)
         .show_grid([false, true])
         .grid_color(p.line)
+        .x_grid_spacer(ticks)
         .y_grid_spacer(marks)
         .custom_y_axes(vec![speeds])
         .custom_x_axes(vec![times])
@@ -103,6 +116,16 @@ fn nice_ceiling(top: f64) -> f64 {
     ceiling
 }
 
+/// Returns a round number of seconds that divides the time shown into at most six parts.
+fn time_step(right: f64) -> f64 {
+    const STEPS: [f64; 9] = [2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0];
+    let most = |step: &f64| right / step <= 6.0;
+    STEPS
+        .into_iter()
+        .find(most)
+        .unwrap_or((right / 6.0 / 3600.0).ceil() * 3600.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +136,17 @@ mod tests {
         assert_eq!(nice_ceiling(100.0 * 1_048_576.0), 128.0 * 1_048_576.0);
         assert_eq!(nice_ceiling(127.0 * 1_048_576.0), 128.0 * 1_048_576.0);
         assert!(nice_ceiling(f64::INFINITY).is_finite());
+    }
+
+    #[test]
+    fn times_are_marked_at_round_numbers_and_never_too_closely() {
+        for (right, step) in [
+            (10.0, 2.0),
+            (119.5, 20.0),
+            (600.0, 120.0),
+            (36_000.0, 7200.0),
+        ] {
+            assert_eq!(time_step(right), step);
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::ui::theme::{Palette, palette, tokens};
 use crate::ui::wish::{JobDeed, Wish};
 
 /// The height of a card, fixed so that a list of thousands needs only those on screen.
-pub const HEIGHT: f32 = 108.0;
+pub const HEIGHT: f32 = 104.0;
 
 /// Draws a job's card.
 pub fn show(ui: &mut Ui, job: &JobView, selected: bool, wishes: &mut Vec<Wish>) {

@@ -10,9 +10,10 @@ use crate::model::progress::RunState;
 use crate::model::untrusted::{Untrusted, shown};
 use crate::present::text::{outcome_short, share, state};
 use crate::present::units::ago;
+use crate::store::profiles::Damaged;
 use crate::ui::parts::controls::{field, icon_button, note, soft};
 use crate::ui::parts::icon::Icon;
-use crate::ui::ports::{Damaged, ShelfItem};
+use crate::ui::ports::ShelfItem;
 use crate::ui::state::{Focus, State, Tone};
 use crate::ui::theme::{Palette, palette, tokens};
 use crate::ui::wish::{Deed, TABLE, Wish, keys};
@@ -236,12 +237,11 @@ fn two_lines(
 fn damaged_row(ui: &mut Ui, damaged: &Damaged) {
     let file = damaged.file.file_name().unwrap_or(damaged.file.as_os_str());
     let name = Untrusted::from(std::path::Path::new(file)).to_string();
-    let under = format!(
-        "line {}, column {}: {}",
-        damaged.line,
-        damaged.column,
-        shown(damaged.reason.as_bytes())
-    );
+    let reason = shown(damaged.reason.as_bytes());
+    let under = match damaged.line {
+        0 => reason,
+        line => format!("line {line}, column {}: {reason}", damaged.column),
+    };
     let response = two_lines(ui, false, Icon::Warn, Tone::Bad, &name, &under);
     response.on_hover_ui(|ui| {
         ui.label(Untrusted::from(&*damaged.file).to_string());
