@@ -373,7 +373,7 @@ fn a_failed_job_says_why_and_what_to_do() {
 
 #[test]
 fn waiting_jobs_move_up_and_down_the_queue() {
-    let mut stage = open(with_profiles());
+    let mut stage = open_sized(with_profiles(), [1100.0, 1000.0], |builder| builder);
     let waiting = |n, title| fake_ports::job(fake_ports::spec(n, title));
     stage.set_jobs(vec![running(1, "A"), waiting(2, "B"), waiting(3, "C")]);
     stage.press("Move up C");
