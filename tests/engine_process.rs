@@ -137,6 +137,18 @@ fn a_job_of_a_killed_process_says_so_and_goes_on_where_it_stopped() {
     let bench = restore(Fake::new("tcp"));
     bench.end(bench.submit(job("vps")));
     assert_eq!(bench.engine.jobs().len(), 1);
+    // Nor can they be started a second time.
+    let (outcome, _) = bench.end(bench.submit(cut_off()));
+    let Outcome::Failed(error) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "Failed to start the job: it runs in another Transload (process {})",
+            child.id()
+        )
+    );
     drop(bench);
 
     child.kill().unwrap();

@@ -185,7 +185,8 @@ impl Control {
     /// Queues a job that is over once more, at the end.
     fn again(&mut self, id: JobId, spec: Option<JobSpec>) {
         let Some(i) = self.find(id) else { return };
-        if self.closing || self.jobs[i].state != State::Finished {
+        // Shown as over: its end is in the database.
+        if self.closing || self.jobs[i].shown != RunState::Finished {
             return;
         }
         let mut job = self.jobs.remove(i);

@@ -8,7 +8,7 @@ use crate::engine::control::Control;
 use crate::engine::job::State;
 use crate::engine::live::After;
 use crate::engine::store::Write;
-use crate::model::error::{Error, Result};
+use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::event::EventKind;
 use crate::model::job::JobId;
 use crate::model::outcome::{Outcome, Report};
@@ -20,8 +20,18 @@ impl Control {
         let job = &mut self.jobs[i];
         if !job.saving && job.version > job.saved {
             job.saving = true;
-            self.store
-                .write(Write::Job(Box::new(job.record()), job.version));
+            let (id, version) = (job.spec.id, job.version);
+            let write = Write::Job {
+                record: Box::new(job.record()),
+                version,
+                claim: job.claiming,
+            };
+            if !self.store.write(write) {
+                let gone = "the thread that writes the history ended";
+                let error = Error::new(ErrorKind::Bug, "keep the job", gone)
+                    .hint("start Transload again; please report this");
+                self.saved(id, version, Err(error));
+            }
         }
     }
 
@@ -30,13 +40,14 @@ impl Control {
         let job = &mut self.jobs[i];
         job.saving = false;
         if let Err(error) = result {
-            if job.saved == 0 {
+            if job.claiming {
                 return self.refuse(i, error);
             }
             // The bytes matter more than the book: the job goes on, and its owner is told.
             self.warn(i, error);
         }
         self.jobs[i].saved = version;
+        self.jobs[i].claiming = false;
         while let Some((_, after)) = self.jobs[i].after.pop_front_if(|(of, _)| *of <= version) {
             self.after(i, after);
         }
@@ -74,6 +85,7 @@ impl Control {
     pub(super) fn refuse(&mut self, i: usize, error: Error) {
         let job = &mut self.jobs[i];
         job.cells = None;
+        job.claiming = false;
         job.state = State::Finished;
         job.shown = RunState::Finished;
         job.after.clear();

@@ -1,5 +1,5 @@
-//! Where jobs, rows and steps are kept, as the engine needs it; SQLite in the program, memory in
-//! tests.
+//! Where jobs, rows and steps are kept, as the engine needs it: SQLite, or memory where no file can
+//! be written.
 
 use std::ops::Range;
 
@@ -30,6 +30,11 @@ pub trait Ledger: Send {
     /// # Errors
     /// When it cannot be read.
     fn jobs(&mut self, limit: usize) -> Result<Vec<JobRecord>>;
+    /// Returns one job; `None` when there is none of that id.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn job(&mut self, id: JobId) -> Result<Option<JobRecord>>;
     /// Marks jobs that are not over and whose owner is gone as left running; returns them.
     ///
     /// # Errors
@@ -111,6 +116,10 @@ impl Ledger for History {
             .into_iter()
             .map(|job| job.record)
             .collect())
+    }
+
+    fn job(&mut self, id: JobId) -> Result<Option<JobRecord>> {
+        Ok(Self::job(self, id)?.map(|job| job.record))
     }
 
     fn mark_left_running(&mut self, is_alive: &dyn Fn(Owner) -> bool) -> Result<Vec<JobId>> {

@@ -88,6 +88,8 @@ pub struct Job {
     pub saved: u64,
     /// A save is under way.
     pub saving: bool,
+    /// This run is not in the database yet; it may not begin when it cannot get there.
+    pub claiming: bool,
     /// What waits for a version to be saved, in order.
     pub after: VecDeque<(u64, After)>,
     /// Its figures over time.
@@ -115,6 +117,7 @@ impl Job {
             version: 0,
             saved: 0,
             saving: false,
+            claiming: true,
             after: VecDeque::new(),
             meter: Meter::default(),
             reading: Reading::default(),
@@ -135,6 +138,7 @@ impl Job {
             end: record.end,
             version: 1,
             saved: 1,
+            claiming: false,
             log: Arc::new(log),
             progress: Progress {
                 bytes_done: bytes,
@@ -232,6 +236,7 @@ impl Job {
         self.progress = Progress::default();
         self.plan = None;
         self.end = None;
+        self.claiming = true;
     }
 
     /// Decides how it ended, and returns the error that would otherwise be lost.

@@ -1,4 +1,5 @@
-//! A ledger in memory: for tests, and it forgets everything when the program ends.
+//! A ledger in memory, for those whose home cannot be written: it forgets everything when the
+//! program ends, and it keeps only so many rows.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,13 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::RowFilter;
 use crate::engine::ledger::Ledger;
-use crate::model::error::Result;
+use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::job::JobId;
 use crate::model::outcome::{Abort, Outcome, Report};
 use crate::model::plan::Step;
 use crate::model::progress::RunState;
 use crate::model::verdict::Row;
 use crate::store::history::{JobRecord, Owner};
+
+/// Rows, and steps, that are kept of a job: about 60 MiB.
+const KEPT: usize = 200_000;
 
 /// What is kept of one job.
 #[derive(Default)]
@@ -41,6 +45,15 @@ impl Memory {
     fn with<T>(&self, job: JobId, act: impl FnOnce(&mut Kept) -> T) -> Result<T> {
         Ok(act(self.book().kept.entry(job).or_default()))
     }
+}
+
+fn full() -> Error {
+    Error::new(
+        ErrorKind::NoSpace,
+        "keep the whole list",
+        format!("without a history file only {KEPT} lines are kept"),
+    )
+    .hint("make the folder of the history writable")
 }
 
 fn page<T: Clone>(items: impl Iterator<Item = T>, range: Range<usize>) -> Vec<T> {
@@ -72,6 +85,11 @@ impl Ledger for Memory {
         Ok(book.records[first..].to_vec())
     }
 
+    fn job(&mut self, id: JobId) -> Result<Option<JobRecord>> {
+        let book = self.book();
+        Ok(book.records.iter().find(|r| r.spec.id == id).cloned())
+    }
+
     fn mark_left_running(&mut self, is_alive: &dyn Fn(Owner) -> bool) -> Result<Vec<JobId>> {
         let mut marked = Vec::new();
         for record in &mut self.book().records {
@@ -97,19 +115,30 @@ impl Ledger for Memory {
     fn put_rows(&mut self, job: JobId, rows: &[(u64, Row)]) -> Result<()> {
         self.with(job, |kept| {
             for (seq, row) in rows {
-                match kept.rows.get_mut(*seq as usize) {
-                    Some(old) => old.clone_from(row),
-                    None => kept.rows.push(row.clone()),
+                let seq = *seq as usize;
+                if seq < kept.rows.len() {
+                    kept.rows[seq].clone_from(row);
+                } else if kept.rows.len() < KEPT {
+                    kept.rows.push(row.clone());
+                } else {
+                    return Err(full());
                 }
             }
-        })
+            Ok(())
+        })?
     }
 
     fn append_steps(&mut self, job: JobId, first: u64, steps: &[Step]) -> Result<()> {
         self.with(job, |kept| {
             kept.steps.truncate(first as usize);
-            kept.steps.extend_from_slice(steps);
-        })
+            let room = KEPT.saturating_sub(kept.steps.len()).min(steps.len());
+            kept.steps.extend_from_slice(&steps[..room]);
+            if room < steps.len() {
+                Err(full())
+            } else {
+                Ok(())
+            }
+        })?
     }
 
     fn rows(

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use crate::engine::RowFilter;
 use crate::engine::ledger::Ledger;
 use crate::engine::pages::Pages;
+use crate::engine::recover;
 use crate::model::control::Cancel;
-use crate::model::error::{Error, Result};
+use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::job::JobId;
 use crate::model::plan::Step;
 use crate::model::verdict::{Row, Verdict};
@@ -33,8 +35,16 @@ const GATHER: Duration = Duration::from_millis(150);
 
 /// One thing to write.
 pub enum Write {
-    /// A job as it is now; answered with its version.
-    Job(Box<JobRecord>, u64),
+    /// A job as it is now; answered with its version. A claim is refused when another process that
+    /// lives has the job.
+    Job {
+        /// What to keep.
+        record: Box<JobRecord>,
+        /// Comes back with the answer.
+        version: u64,
+        /// A run of the job begins with this.
+        claim: bool,
+    },
     /// A new attempt of a job begins: rows of the same path replace earlier ones, steps start anew.
     Again(JobId),
     /// What was done.
@@ -86,6 +96,8 @@ impl Store {
         std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || {
+                // Also when it panics: nobody may wait for room then.
+                let _closed = CloseRoom(Arc::clone(&writer.room));
                 writer.work(&orders);
                 drop(alive);
             })
@@ -93,10 +105,10 @@ impl Store {
         Ok(Self { queue, room })
     }
 
-    /// Hands over something small; never blocks.
-    pub fn write(&self, write: Write) {
-        // The thread outlives every handle; it is gone only after a panic, which it reports.
-        let _ = self.queue.send(write);
+    /// Hands over something small; never blocks. Says whether there is a thread to take it: it
+    /// outlives every handle unless it panicked.
+    pub fn write(&self, write: Write) -> bool {
+        self.queue.send(write).is_ok()
     }
 
     /// Hands over rows; waits while too many are on their way, but not for a job that has to end.
@@ -117,12 +129,24 @@ impl Store {
 struct Room {
     used: Mutex<usize>,
     freed: Condvar,
+    /// Nobody frees any more.
+    closed: AtomicBool,
+}
+
+/// Lets everybody pass when the thread that frees room ends.
+struct CloseRoom(Arc<Room>);
+
+impl Drop for CloseRoom {
+    fn drop(&mut self) {
+        self.0.closed.store(true, Relaxed);
+        self.0.give(0);
+    }
 }
 
 impl Room {
     fn take(&self, count: usize, cancel: &Cancel) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        while *used > 0 && *used + count > ROOM && !cancel.is_set() {
+        while *used > 0 && *used + count > ROOM && !cancel.is_set() && !self.closed.load(Relaxed) {
             used = self
                 .freed
                 .wait_timeout(used, Duration::from_millis(100))
@@ -208,10 +232,15 @@ impl Writer {
                 self.waiting += 1;
                 self.jobs.entry(job).or_default().log.push((at, text));
             }
-            Write::Job(record, version) => {
+            Write::Job {
+                record,
+                version,
+                claim,
+            } => {
                 self.flush();
                 let job = record.spec.id;
-                let result = self.ledger.save_job(&record);
+                let claimed = if claim { self.claim(&record) } else { Ok(()) };
+                let result = claimed.and_then(|()| self.ledger.save_job(&record));
                 if record.end.is_some() {
                     self.jobs.remove(&job);
                 }
@@ -227,6 +256,22 @@ impl Writer {
                 let saved = self.ledger.save_series(job, step, &values);
                 self.check(job, saved);
             }
+        }
+    }
+
+    /// Refuses a job that another process runs: two would write the same parts.
+    fn claim(&mut self, record: &JobRecord) -> Result<()> {
+        match self.ledger.job(record.spec.id)? {
+            Some(old)
+                if old.end.is_none()
+                    && old.owner != record.owner
+                    && recover::is_alive(old.owner) =>
+            {
+                let cause = format!("it runs in another Transload (process {})", old.owner.pid);
+                Err(Error::new(ErrorKind::Exists, "start the job", cause)
+                    .hint("look there, or wait until it is over"))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use transload::backend::contract::{Backend, Caps, Session};
 use transload::backend::cx::Cx;
+use transload::engine::ledger::Ledger;
 use transload::engine::{Command, Engine, EngineConfig, JobView, new_job_id};
 use transload::model::digest::{Algorithm, Digest};
 use transload::model::entry::{Action, EntryKind, Reason};
@@ -250,6 +251,23 @@ impl Bench {
         adjust(&mut config);
         Self {
             engine: Engine::start(config).unwrap(),
+            woken,
+            _home: None,
+        }
+    }
+
+    /// Starts an engine on a ledger of the test's.
+    pub fn on_ledger(ledger: Box<dyn Ledger>, fakes: Vec<Fake>) -> Self {
+        let (wake, woken) = sync_channel(1);
+        let config = EngineConfig {
+            methods: methods(fakes),
+            waker: Arc::new(move || {
+                let _ = wake.try_send(());
+            }),
+            ..EngineConfig::new(PathBuf::new())
+        };
+        Self {
+            engine: Engine::start_with(config, ledger).unwrap(),
             woken,
             _home: None,
         }
