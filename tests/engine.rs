@@ -171,6 +171,7 @@ fn a_queued_job_can_be_held_and_let_go() {
 fn a_paused_job_keeps_its_connection_and_goes_on_when_resumed() {
     let connects = Arc::new(AtomicUsize::new(0));
     let (count, (open, gate)) = (Arc::clone(&connects), bounded(0));
+    let (held, is_held) = bounded(0);
     let fake = Fake::new("tcp")
         .connect(move |_, _| {
             count.fetch_add(1, SeqCst);
@@ -179,6 +180,7 @@ fn a_paused_job_keeps_its_connection_and_goes_on_when_resumed() {
         .run(move |_, cx| {
             wait_at(&gate, cx)?;
             assert!(cx.paused.is_set());
+            held.send_timeout((), PATIENCE).unwrap();
             while cx.paused.is_set() {
                 cx.cancel.check()?;
                 std::thread::yield_now();
@@ -192,6 +194,7 @@ fn a_paused_job_keeps_its_connection_and_goes_on_when_resumed() {
     bench.engine.send(Command::Pause(id));
     bench.until_job(id, "paused", |job| job.state == RunState::Paused);
     open.send_timeout((), PATIENCE).unwrap();
+    is_held.recv_timeout(PATIENCE).unwrap();
     bench.engine.send(Command::Limit(id, Some(Rate(3 << 20))));
     bench.engine.send(Command::Resume(id));
     assert_eq!(bench.end(id).0, Outcome::Completed);
