@@ -134,6 +134,7 @@ fn run(
             let run = ReceiveRun {
                 root,
                 named,
+                allowed: None,
                 job,
                 terms,
                 control: control.clone(),

@@ -219,7 +219,8 @@ impl Admit<'_> {
         // A new folder that keeps nothing still loses what we gave ourselves while writing.
         let mode = mode.or((new && entry.mode & 0o700 != 0o700).then_some(entry.mode & 0o777));
         let mtime = preserve.times.then_some(entry.mtime);
-        if mode.is_some() || mtime.is_some() {
+        // A new folder is noted also when nothing is set: it has to reach the disk.
+        if new || mode.is_some() || mtime.is_some() {
             let meta = FolderMeta {
                 path: entry.path.clone(),
                 mode,

@@ -1,6 +1,6 @@
 //! The receiver of a run: decides, takes, checks, makes durable, and tells what became of each entry.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -42,6 +42,9 @@ pub struct ReceiveRun<'a> {
     pub root: Option<Arc<Root>>,
     /// The one source gets a new name there.
     pub named: bool,
+    /// The first components that were asked for; `None` where they are not known beforehand. The
+    /// other side does not choose what arrives here.
+    pub allowed: Option<HashSet<Vec<u8>>>,
     /// Names the job's staging folder.
     pub job: [u8; 16],
     /// What to keep to.
@@ -373,6 +376,18 @@ impl Hearing<'_> {
             return Err(broken("entries are missing"));
         }
         self.next += entries.len() as u64;
+        if let Some(allowed) = &self.run.allowed {
+            let asked = |entry: &Entry| {
+                entry
+                    .path
+                    .components()
+                    .next()
+                    .is_some_and(|top| allowed.contains(top))
+            };
+            if !entries.iter().all(asked) {
+                return Err(broken("a file came that was not asked for"));
+            }
+        }
         let counters = self.run.counters;
         counters
             .items_total

@@ -1,8 +1,10 @@
 //! One agent on one host, and the runs that it serves.
 
+use std::collections::HashSet;
 use std::io::BufReader;
 use std::process::ChildStdout;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::backend::collect::Collector;
 use crate::backend::contract::Session;
@@ -37,6 +39,9 @@ use crate::wire::hello::JobKey;
 use crate::wire::level;
 use crate::wire::message::{Hello, Message, Role, Start, Terms};
 
+/// How long the agent may take to say hello.
+const HELLO: Duration = Duration::from_secs(10);
+
 /// A running agent.
 pub(super) struct TcpSession {
     spec: JobSpec,
@@ -67,13 +72,13 @@ impl TcpSession {
         };
         let ssh = &spec.settings.ssh;
         let mut channel = start_agent(&host, ssh, &mut may_upload, &stop)?;
-        let mut hello = read_hello(&mut channel, &host)?;
+        let mut hello = read_hello(&mut channel, &host, cx)?;
         if channel.found == AgentFound::InPath && level::agree(hello.oldest, hello.newest).is_err()
         {
             // One that is installed there is of another age; ours can go beside it.
             drop(channel);
             channel = start_own_agent(&host, ssh, &mut may_upload, &stop)?;
-            hello = read_hello(&mut channel, &host)?;
+            hello = read_hello(&mut channel, &host, cx)?;
         }
         let level = level::agree(hello.oldest, hello.newest)?;
         let found = match channel.found {
@@ -287,12 +292,15 @@ impl TcpSession {
                 };
                 run.run(&mut from)
             }
-            Ends::Pull { .. } => {
+            Ends::Pull { sources, .. } => {
+                let top = landing.as_ref().and_then(|l| l.1.clone());
+                let allowed = asked_for(&sources, settings.contents, top);
                 let (root, named) =
                     landing.map_or((None, false), |(root, top)| (root, top.is_some()));
                 let run = ReceiveRun {
                     root,
                     named,
+                    allowed,
                     job: self.spec.id.0,
                     terms,
                     control,
@@ -321,9 +329,55 @@ impl Session for TcpSession {
     }
 }
 
+/// Returns the first components that the other side may send; `None` where they cannot be known:
+/// a folder's contents, or a path such as `.` whose name only the other side can tell.
+fn asked_for(
+    sources: &[Vec<u8>],
+    contents: bool,
+    top: Option<Vec<u8>>,
+) -> Option<HashSet<Vec<u8>>> {
+    if contents {
+        return None;
+    }
+    if let Some(top) = top {
+        return Some(HashSet::from([top]));
+    }
+    let name = |source: &Vec<u8>| -> Option<Vec<u8>> {
+        // A slash at the end follows a link, and the name is then that of its target.
+        match source.rsplit(|b| *b == b'/').next()? {
+            b"" | b"." | b".." | b"~" => None,
+            name => Some(name.to_vec()),
+        }
+    };
+    sources.iter().map(name).collect()
+}
+
 /// Reads what the agent says first.
-fn read_hello(channel: &mut AgentChannel, host: &Host) -> Result<Hello> {
-    // The agent has just written its first line; its next words follow at once or never.
+fn read_hello(channel: &mut AgentChannel, host: &Host, cx: &Cx<'_>) -> Result<Hello> {
+    let (said, killer) = (Latch::default(), channel.child.killer());
+    std::thread::scope(|scope| {
+        let guard = || {
+            // The agent has just written its first line; the next follows at once or never.
+            let until = Instant::now() + HELLO;
+            while !said.wait(Duration::from_millis(50)) {
+                if cx.cancel.is_set() || Instant::now() > until {
+                    killer.kill();
+                    return;
+                }
+            }
+        };
+        let guard = std::thread::Builder::new()
+            .name("hello".into())
+            .spawn_scoped(scope, guard);
+        let hello = hear_hello(channel, host);
+        said.set();
+        cx.cancel.check()?;
+        guard.map_err(|e| Error::io("start a thread", &e))?;
+        hello
+    })
+}
+
+fn hear_hello(channel: &mut AgentChannel, host: &Host) -> Result<Hello> {
     match ControlReader::new(&mut channel.output).next() {
         Ok(Message::Hello(hello)) => Ok(hello),
         Ok(_) => Err(broken("the agent did not say hello")),
