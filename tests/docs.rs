@@ -182,3 +182,19 @@ fn no_link_within_the_papers_is_dead() {
         }
     }
 }
+
+#[test]
+fn the_guide_has_the_methods_that_there_are() {
+    let guide = read("docs/guide.md");
+    let list = guide.split("`--method auto").nth(1).unwrap();
+    let mut told: Vec<&str> = list.split('`').next().unwrap().split('|').skip(1).collect();
+    let mut there: Vec<String> = fs::read_dir(root().join("src/backend"))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    told.sort_unstable();
+    there.sort_unstable();
+    assert_eq!(told, there);
+}
