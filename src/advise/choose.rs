@@ -94,10 +94,14 @@ pub fn choose(spec: &JobSpec, offers: &[Offer], tried: &[Tried]) -> Result<Choic
     })
 }
 
-/// Says whether another method may work where one failed with this error: only when the other side
-/// lacks what the method needs. A host that cannot be reached stays so by any method.
-fn another_may_help(error: &Error) -> bool {
-    matches!(error.kind, ErrorKind::Tool | ErrorKind::Unsupported)
+/// Says whether another method may work where one could not connect for this error: only when the
+/// other side lacks what the method needs, or nobody allowed it to be put there. A host that cannot
+/// be reached stays so by any method.
+pub fn another_may_help(error: &Error) -> bool {
+    matches!(
+        error.kind,
+        ErrorKind::Tool | ErrorKind::Unsupported | ErrorKind::Denied
+    )
 }
 
 fn named(name: &str, offers: &[Offer], tried: &[Tried]) -> Result<Choice> {

@@ -83,7 +83,10 @@ fn an_error_that_another_method_would_not_cure_is_the_end() {
     let (spec, offers) = (spec(nas(), "auto"), offers(&ALL));
     for kind in ErrorKind::ALL {
         let next = choose(&spec, &offers, &[failed("tcp", kind)]);
-        let goes_on = matches!(kind, ErrorKind::Tool | ErrorKind::Unsupported);
+        let goes_on = matches!(
+            kind,
+            ErrorKind::Tool | ErrorKind::Unsupported | ErrorKind::Denied
+        );
         assert_eq!(next.is_ok(), goes_on, "{}", kind.name());
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::advise::choose::{Offer, Tried, choose};
+use crate::advise::choose::{Offer, Tried, another_may_help, choose};
 use crate::backend::contract::{Backend, Session};
 use crate::backend::cx::{Ask as _, Cx};
 use crate::engine::control::Msg;
@@ -273,8 +273,7 @@ impl Run {
             // The rule of a run is settled only later; connecting decides nothing by it.
             match method.connect(spec, &self.cx(Conflict::Fail)) {
                 Ok(session) => return Ok((session, choice.why)),
-                // Only an error that another method may cure comes back from `choose` as a choice.
-                Err(error) if matches!(error.kind, ErrorKind::Tool | ErrorKind::Unsupported) => {
+                Err(error) if another_may_help(&error) => {
                     tried.push(Tried {
                         id: choice.id,
                         error,
