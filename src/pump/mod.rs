@@ -26,7 +26,7 @@ pub mod lane;
 pub mod latch;
 pub mod limit;
 pub mod link;
-mod name;
+pub mod name;
 pub mod pool;
 mod read;
 pub mod receive;
