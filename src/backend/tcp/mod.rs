@@ -5,9 +5,9 @@ mod session;
 
 use crate::backend::contract::{Backend, Caps, Session};
 use crate::backend::cx::Cx;
+use crate::backend::ends::{self, Ends};
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::job::JobSpec;
-use crate::model::location::{Host, Location};
 use crate::model::options::{OptionSpec, OptionType};
 
 /// The method.
@@ -76,78 +76,9 @@ impl Backend for Tcp {
     }
 }
 
-/// Which side is far, and what is there.
-enum Ends {
-    /// From here to there.
-    Push {
-        host: Host,
-        sources: Vec<Vec<u8>>,
-        destination: Vec<u8>,
-    },
-    /// From there to here.
-    Pull {
-        host: Host,
-        sources: Vec<Vec<u8>>,
-        destination: Vec<u8>,
-    },
-}
-
 /// Sorts the two sides out.
 fn ends(spec: &JobSpec) -> Result<Ends> {
-    let unsupported = |cause: &str, hint: &str| {
-        Err(Error::new(ErrorKind::Unsupported, "use raw TCP", cause).hint(hint))
-    };
-    if spec.sources.is_empty() {
-        return unsupported("there is no source", "add a file or folder to send");
-    }
-    let paths = |sources: &[Location]| sources.iter().map(|s| s.path().to_vec()).collect();
-    match &spec.destination {
-        Location::Ssh { host, path } => {
-            if spec.sources.iter().any(|s| !s.is_local()) {
-                return unsupported(
-                    "both sides are on other computers",
-                    "copy to this computer first, then from here",
-                );
-            }
-            Ok(Ends::Push {
-                host: host.clone(),
-                sources: paths(&spec.sources),
-                destination: path.clone(),
-            })
-        }
-        Location::Local(path) => {
-            let mut host = None;
-            for source in &spec.sources {
-                match source {
-                    Location::Ssh { host: this, .. } if host.is_none_or(|h| h == this) => {
-                        host = Some(this)
-                    }
-                    Location::Ssh { .. } => {
-                        return unsupported(
-                            "the sources are on different hosts",
-                            "make a job for each host",
-                        );
-                    }
-                    _ => {
-                        return unsupported(
-                            "a source is not reached by ssh",
-                            "write it as host:path",
-                        );
-                    }
-                }
-            }
-            let host = host.cloned().unwrap_or_default();
-            Ok(Ends::Pull {
-                host,
-                sources: paths(&spec.sources),
-                destination: path.clone(),
-            })
-        }
-        _ => unsupported(
-            "the destination is not reached by ssh",
-            "write it as host:path",
-        ),
-    }
+    ends::ends(spec, "use raw TCP")
 }
 
 /// Returns how many data connections to use.
