@@ -61,6 +61,20 @@ impl<'a> Collector<'a> {
         (state.totals, state.tally)
     }
 
+    /// Tells that something did not arrive, for a reason that the other side gave.
+    pub fn failed(&self, path: &[u8], error: Error) {
+        if self.dry_run {
+            self.cx.people.warn(error);
+            return;
+        }
+        self.row(Row {
+            path: path.to_vec(),
+            action: Action::Skip,
+            bytes: 0,
+            verdict: Verdict::Failed(error),
+        });
+    }
+
     fn row(&self, row: Row) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let tally = &mut state.tally;
