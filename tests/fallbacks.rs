@@ -1,5 +1,7 @@
 //! The methods that need nothing of ours on the other side: rsync and sftp over a real sshd, and how
 //! `auto` comes to them.
+//!
+//! Long because each promise is asked of every one of these methods, with the same trees.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // tests run programs and may panic
 
