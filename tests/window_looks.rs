@@ -13,9 +13,11 @@ use std::time::Instant;
 
 use fake_ports::{World, ended, profile, running, totals, unreachable};
 use stage::{Stage, open, open_sized, with_profiles};
+use transload::model::drop::{DropEvent, DroppedItem};
+use transload::model::event::{Question, QuestionKind};
 use transload::model::outcome::Outcome;
 use transload::store::profiles::Damaged;
-use transload::ui::ports::{Look, ShelfItem};
+use transload::ui::ports::{Look, Picked, ShelfItem};
 use transload::ui::state::Tab;
 
 /// Opens a table of so many rows, scrolls through it, and returns the slowest frame in
@@ -169,4 +171,78 @@ fn the_window_can_be_drawn_in_both_looks_at_both_scales_and_sizes() {
         one,
         Tab::Verification,
     );
+}
+
+#[test]
+fn what_lies_over_the_window_can_be_drawn() {
+    use egui::Theme::{Dark, Light};
+    for (theme, look, name) in [(Light, Look::Light, "light"), (Dark, Look::Dark, "dark")] {
+        let mut stage = open_sized(with_profiles(), [1100.0, 720.0], |builder| {
+            builder
+                .with_theme(theme)
+                .with_render_cursor(false)
+                .renderer(cpu_renderer::CpuRenderer::default())
+        });
+        stage.window.state_mut().state.look = look;
+        let mut job = running(1, "Photos \u{2192} nas");
+        let hover = DropEvent::Hover {
+            position: (500, 200),
+            count: Some(14),
+        };
+        stage.drops.send(hover).unwrap();
+        stage.set_jobs(vec![job.clone()]);
+        save_picture(&mut stage, &format!("drag-{name}"));
+        let items = vec![
+            DroppedItem::Refused {
+                text: b"file:///home/me/gone \xff.txt".to_vec().into(),
+                why: "it is no longer there".to_owned(),
+            },
+            DroppedItem::Path("/home/me/new".into()),
+        ];
+        stage
+            .drops
+            .send(DropEvent::Dropped {
+                position: (500, 690),
+                items,
+            })
+            .unwrap();
+        stage.settle();
+        save_picture(&mut stage, &format!("refused-{name}"));
+        stage.press("OK");
+        save_picture(&mut stage, &format!("toast-{name}"));
+        let examples = (0..20)
+            .map(|i| format!("Pictures/IMG_{i:04}.CR3").into_bytes())
+            .collect();
+        let kind = QuestionKind::Conflicts {
+            count: 1234,
+            examples,
+        };
+        job.question = Some(Question { id: 1, kind });
+        stage.set_jobs(vec![job.clone()]);
+        save_picture(&mut stage, &format!("conflicts-{name}"));
+        let kind = QuestionKind::UploadAgent {
+            host: "nas".into(),
+            bytes: 3 << 20,
+        };
+        job.question = Some(Question { id: 2, kind });
+        stage.set_jobs(vec![job.clone()]);
+        save_picture(&mut stage, &format!("upload-{name}"));
+        job.question = None;
+        stage.set_jobs(vec![job]);
+        stage.click("Advanced");
+        save_picture(&mut stage, &format!("advanced-{name}"));
+        stage.press("Menu");
+        save_picture(&mut stage, &format!("menu-{name}"));
+        stage.window.key_press(egui::Key::Escape);
+        stage
+            .world
+            .borrow_mut()
+            .answers
+            .push_back(Picked::Unavailable);
+        stage.press("Browse for destination");
+        save_picture(&mut stage, &format!("browse-{name}"));
+        stage.press("Cancel");
+        stage.type_into("Destination", "smb://nas/photo");
+        save_picture(&mut stage, &format!("fault-{name}"));
+    }
 }

@@ -330,10 +330,7 @@ pub fn plan(totals: &PlanTotals) -> String {
 /// Returns a conflict rule's name for people and what it does.
 pub fn conflict(rule: Conflict) -> (&'static str, &'static str) {
     match rule {
-        Conflict::Differs => (
-            "Replace what differs",
-            "replace a file when size or time differs",
-        ),
+        Conflict::Differs => ("Update", "replace a file when size or time differs"),
         Conflict::Overwrite => ("Overwrite", "replace every file that is there"),
         Conflict::Skip => ("Skip", "leave what is there alone"),
         Conflict::Newer => ("Newer wins", "replace a file when the source is newer"),
@@ -372,7 +369,17 @@ pub fn sentence(text: &str) -> String {
     let Some(first) = chars.next() else {
         return String::new();
     };
-    let mut sentence: String = first.to_uppercase().chain(chars).collect();
+    // A name, an address or an option keeps its case.
+    let word = text.split(' ').next().unwrap_or_default();
+    let is_word = word
+        .trim_end_matches([',', '.', ':', ';'])
+        .chars()
+        .all(char::is_alphabetic);
+    let mut sentence: String = if is_word {
+        first.to_uppercase().chain(chars).collect()
+    } else {
+        text.to_owned()
+    };
     if !sentence.ends_with(['.', '!', '?', '\u{2026}']) {
         sentence.push('.');
     }

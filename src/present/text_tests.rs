@@ -259,5 +259,6 @@ fn every_rule_and_digest_is_explained() {
         assert!(!algorithm(algorithm_).1.is_empty());
     }
     assert_eq!(sentence("free some space"), "Free some space.");
+    assert_eq!(sentence("smb:// is not for us"), "smb:// is not for us.");
     assert_eq!(sentence(""), "");
 }

@@ -18,4 +18,4 @@ pub mod state;
 pub mod theme;
 pub mod wish;
 
-pub use run::{FRAME_LOG_VARIABLE, Launch, Waker, run};
+pub use run::{FRAME_LOG_VARIABLE, Launch, Waker, open, run};

@@ -9,7 +9,7 @@ use winit::platform::x11::EventLoopBuilderExtX11 as _;
 use winit::raw_window_handle::{HasWindowHandle as _, RawWindowHandle};
 
 use crate::desktop::drag::DragTarget;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineConfig};
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::store::dirs::{Dirs, home};
 use crate::store::settings::AppSettings;
@@ -59,6 +59,29 @@ impl Waker {
     fn set(&self, ctx: Option<Context>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ctx;
     }
+}
+
+/// Opens the window for this user with these paths dropped on it, and returns when it is closed.
+///
+/// # Errors
+/// When the user's folders or the history cannot be opened, or there is no display.
+pub fn open(paths: Vec<PathBuf>) -> Result<()> {
+    let dirs = Dirs::open()?;
+    let (settings, _) = AppSettings::load(&dirs);
+    let waker = Waker::default();
+    let engine = Engine::start(EngineConfig {
+        parallel: settings.parallel,
+        per_host: settings.per_host,
+        restore: true,
+        waker: waker.closure(),
+        ..EngineConfig::new(dirs.database())
+    })?;
+    run(Launch {
+        paths,
+        engine,
+        dirs,
+        waker,
+    })
 }
 
 /// Opens the window and returns when it is closed; jobs are stopped in order then.

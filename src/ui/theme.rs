@@ -193,6 +193,8 @@ fn style(theme: Theme) -> Style {
     style.spacing.window_margin = Margin::same(space.pad as i8 + 4);
     style.spacing.menu_margin = Margin::same(6);
     style.spacing.combo_width = 120.0;
+    // The menu is longer than the usual popup.
+    style.spacing.default_area_size = Vec2::new(600.0, 1000.0);
     style.spacing.icon_width = 18.0;
     style.spacing.icon_width_inner = 10.0;
     style.spacing.tooltip_width = 420.0;
@@ -226,7 +228,7 @@ fn style(theme: Theme) -> Style {
     };
     v.window_shadow = v.popup_shadow;
     v.selection.bg_fill = p.selected;
-    v.selection.stroke = Stroke::new(1.0, p.text);
+    v.selection.stroke = Stroke::new(1.0, p.accent);
     v.disabled_alpha = 0.45;
     let w = &mut v.widgets;
     for (state, fill, line) in [
@@ -271,6 +273,7 @@ mod tests {
                     assert!(got >= 4.5, "{theme:?}: {ink:?} on {ground:?} has {got}");
                 }
             }
+            assert!(contrast(p.accent, p.selected) >= 4.5, "{theme:?}");
             for fill in [p.accent, p.accent_hover] {
                 assert!(contrast(p.on_accent, fill) >= 4.5, "{theme:?}");
             }

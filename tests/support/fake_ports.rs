@@ -251,6 +251,16 @@ pub fn running(n: u8, title: &str) -> JobView {
             * (1.0 - (-f32::from(i) / 6.0).exp())
             * (1.0 + 0.05 * x.sin() + 0.03 * (x * 3.1).cos())
     };
+    job.log = Arc::new(vec![
+        (
+            0.3,
+            "tcp: the helper is there, straight to port 40123 of nas".to_owned(),
+        ),
+        (
+            71.0,
+            "Failed to open the source file: permission denied \u{2014} a\u{1b}b".to_owned(),
+        ),
+    ]);
     job.series = Arc::new((0..240).map(wave).collect());
     job
 }

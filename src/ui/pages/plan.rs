@@ -68,12 +68,11 @@ fn rows(ui: &mut Ui, state: &mut State, steps: &[Step], start: usize, total: usi
     let mut missing = false;
     #[expect(clippy::reversed_empty_ranges)] // Nothing seen so far; each row widens it.
     let mut seen = usize::MAX..0;
+    let rest = ui.available_width() - (128.0 + 84.0) - 3.0 * table::GAP;
+    let [name, _] = table::parts(rest, [(3.0, 120.0, 9e9), (2.0, 120.0, 9e9)]);
     let columns = [
         Column::exact(128.0),
-        Column::initial(320.0)
-            .at_least(120.0)
-            .clip(true)
-            .resizable(true),
+        Column::exact(name).clip(true),
         Column::exact(84.0),
         Column::remainder().at_least(120.0).clip(true),
     ];

@@ -20,7 +20,8 @@ pub fn show(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
         return;
     }
     let room = ui.available_height();
-    if room > 260.0 {
+    // One card at least stays beside the graph.
+    if room > 2.0 * job_row::HEIGHT {
         Panel::bottom("graph")
             .frame(egui::Frame::new())
             .show_separator_line(false)
@@ -28,7 +29,7 @@ pub fn show(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
                 ui.add_space(8.0);
                 let whose = state.job.and(state.shown_job());
                 soft(ui, whose.map_or_else(|| "All jobs".to_owned(), title));
-                let height = graph::HEIGHT.min(room - 180.0);
+                let height = (room * 0.4 - 24.0).clamp(56.0, graph::HEIGHT);
                 graph::show(ui, whose, &state.totals, height);
             });
     }

@@ -6,15 +6,16 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use egui::{Align, Button, Context, Id, Key, Layout, Modal, RichText, ScrollArea, Ui};
+use egui::{Align, Button, Context, Id, Key, Layout, RichText, ScrollArea, Ui};
 
 use crate::model::error::Result;
 use crate::model::untrusted::{Untrusted, shown};
 use crate::present::units::bytes;
 use crate::ui::parts::controls::{ICON, Weight, button, field, icon_button, note, soft};
 use crate::ui::parts::icon::Icon;
+use crate::ui::parts::question::dialog;
 use crate::ui::ports::Pick;
-use crate::ui::theme::{palette, palette_of, tokens};
+use crate::ui::theme::{palette, tokens};
 use crate::ui::wish::Wish;
 
 /// The name that a list is saved under when nothing else is said.
@@ -80,31 +81,28 @@ impl OwnPicker {
     /// Draws the dialog.
     pub fn show(&mut self, ctx: &Context, wishes: &mut Vec<Wish>) {
         let room = ctx.content_rect().size();
-        let shade = palette_of(ctx.theme()).shade;
-        let shown = Modal::new(Id::unique("own picker"))
-            .backdrop_color(shade)
-            .show(ctx, |ui| {
-                ui.set_width((room.x - 64.0).clamp(80.0, 560.0));
-                let words = match self.pick {
-                    Pick::Folder => "Choose a folder",
-                    Pick::Files => "Choose files",
-                    Pick::SaveList => "Save list as",
-                };
-                let p = palette(ui);
-                ui.label(
-                    RichText::new(words)
-                        .size(tokens().text.heading)
-                        .color(p.text),
-                );
-                self.place(ui, wishes);
-                self.list(ui, (room.y - 240.0).clamp(40.0, 320.0), wishes);
-                if self.pick == Pick::SaveList {
-                    let width = ui.available_width();
-                    field(ui, &mut self.name, "File name", SAVE_NAME, width);
-                }
-                ui.add_space(4.0);
-                self.buttons(ui, wishes);
-            });
+        let shown = dialog(ctx, Id::unique("own picker")).show(ctx, |ui| {
+            ui.set_width((room.x - 96.0).clamp(80.0, 560.0));
+            let words = match self.pick {
+                Pick::Folder => "Choose a folder",
+                Pick::Files => "Choose files",
+                Pick::SaveList => "Save list as",
+            };
+            let p = palette(ui);
+            ui.label(
+                RichText::new(words)
+                    .size(tokens().text.heading)
+                    .color(p.text),
+            );
+            self.place(ui, wishes);
+            self.list(ui, (room.y - 264.0).clamp(40.0, 320.0), wishes);
+            if self.pick == Pick::SaveList {
+                let width = ui.available_width();
+                field(ui, &mut self.name, "File name", SAVE_NAME, width);
+            }
+            ui.add_space(4.0);
+            self.buttons(ui, wishes);
+        });
         if shown.should_close() {
             wishes.push(Wish::Picked(Vec::new()));
         }
@@ -239,9 +237,9 @@ fn item_row(ui: &mut Ui, item: &FolderItem, chosen: bool) -> bool {
                 } else if chosen {
                     Icon::Check.paint(ui.painter(), rect, p.accent);
                 }
-                let row = Button::selectable(chosen, &name).truncate();
-                ui.add_sized([ui.available_width(), tokens().space.control], row)
-                    .clicked()
+                let row = Button::selectable(chosen, "").left_text(&name).truncate();
+                let size = [ui.available_width(), tokens().space.control];
+                ui.add_sized(size, row).accessible_name(&name).clicked()
             })
             .inner
         })

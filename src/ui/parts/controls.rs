@@ -58,7 +58,9 @@ pub fn button(
         Some(_) => Button::new((Atom::custom(slot, Vec2::splat(ICON)), text)),
         None => Button::new(text),
     };
-    button = button.min_size(Vec2::new(0.0, tokens().space.control));
+    button = button
+        .min_size(Vec2::new(0.0, tokens().space.control))
+        .wrap_mode(egui::TextWrapMode::Extend);
     if let Some(fill) = fill {
         button = button.fill(fill).stroke(Stroke::NONE);
     }

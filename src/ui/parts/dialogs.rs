@@ -1,6 +1,6 @@
 //! The window's own dialogs: where to, what was refused, and whether to end while jobs run.
 
-use egui::{Context, Id, Key, Modal, RichText, ScrollArea, Ui};
+use egui::{Context, Id, Key, RichText, ScrollArea, Ui};
 
 use crate::model::untrusted::Untrusted;
 use crate::present::text::sentence;
@@ -8,28 +8,25 @@ use crate::present::units::{count, counted};
 use crate::ui::draft::PlaceField;
 use crate::ui::parts::controls::{Weight, button, field, note, soft};
 use crate::ui::parts::editor::browse_button;
-use crate::ui::parts::question::dialog_width;
+use crate::ui::parts::question::{dialog, dialog_width};
 use crate::ui::ports::Pick;
 use crate::ui::state::{Browse, Dialog, State};
-use crate::ui::theme::{palette, palette_of, tokens};
+use crate::ui::theme::{palette, tokens};
 use crate::ui::wish::Wish;
 
 /// Draws the first dialog, if there is one; says whether it did.
 pub fn show(ctx: &Context, state: &mut State, wishes: &mut Vec<Wish>) -> bool {
-    let Some(dialog) = state.dialogs.first_mut() else {
+    let Some(open) = state.dialogs.first_mut() else {
         return false;
     };
-    let shade = palette_of(ctx.theme()).shade;
-    let shown = Modal::new(Id::unique("dialog"))
-        .backdrop_color(shade)
-        .show(ctx, |ui| {
-            ui.set_width(dialog_width(ctx));
-            match dialog {
-                Dialog::WhereTo { items, to } => where_to(ui, items.len(), to, wishes),
-                Dialog::Refused { items, taken } => refused(ui, items, *taken, wishes),
-                Dialog::Quit { running } => quit(ui, *running, wishes),
-            }
-        });
+    let shown = dialog(ctx, Id::unique("dialog")).show(ctx, |ui| {
+        ui.set_width(dialog_width(ctx));
+        match open {
+            Dialog::WhereTo { items, to } => where_to(ui, items.len(), to, wishes),
+            Dialog::Refused { items, taken } => refused(ui, items, *taken, wishes),
+            Dialog::Quit { running } => quit(ui, *running, wishes),
+        }
+    });
     if shown.should_close() {
         wishes.push(Wish::CloseDialog);
     }
@@ -104,8 +101,11 @@ fn refused(ui: &mut Ui, items: &[(Untrusted, String)], taken: usize, wishes: &mu
         ),
     );
     if taken > 0 {
-        let rest = counted(taken as u64, "other item was", "other items were");
-        soft(ui, format!("The {rest} taken."));
+        let rest = match taken {
+            1 => "The other item was taken.".to_owned(),
+            n => format!("The other {} items were taken.", count(n as u64)),
+        };
+        soft(ui, rest);
     }
     let height = (ui.ctx().content_rect().height() - 220.0).clamp(40.0, 280.0);
     const MOST: usize = 200;

@@ -18,7 +18,7 @@ use crate::ui::theme::{palette, tokens};
 use crate::ui::wish::{Deed, Wish};
 
 /// How wide the words before the fields are.
-const LABEL: f32 = 44.0;
+pub const LABEL: f32 = 44.0;
 
 /// Draws the editor below the header, at most so high; what is more scrolls.
 pub fn show(ui: &mut Ui, state: &mut State, most: f32, wishes: &mut Vec<Wish>) {
@@ -204,14 +204,14 @@ fn indented(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
 }
 
 /// As wide as all choices in one line; in less room the last goes below.
-const ONE_LINE: f32 = 700.0;
+const ONE_LINE: f32 = 620.0;
 
 fn choices(ui: &mut Ui, draft: &mut Draft) -> bool {
     let settings = &mut draft.profile.settings;
     let narrow = ui.available_width() < ONE_LINE;
     let mut changed = false;
     ui.horizontal(|ui| {
-        ui.add_space(LABEL - 4.0);
+        ui.add_space(LABEL + 4.0);
         changed |= how(ui, settings);
         if !narrow {
             changed |= conflicts(ui, settings);
@@ -219,7 +219,7 @@ fn choices(ui: &mut Ui, draft: &mut Draft) -> bool {
     });
     if narrow {
         ui.horizontal(|ui| {
-            ui.add_space(LABEL - 4.0);
+            ui.add_space(LABEL + 4.0);
             changed |= conflicts(ui, settings);
         });
     }
@@ -229,7 +229,7 @@ fn choices(ui: &mut Ui, draft: &mut Draft) -> bool {
 fn how(ui: &mut Ui, settings: &mut Settings) -> bool {
     let mut changed = false;
     let (title, _) = method_words(&settings.method);
-    choice(ui, "Method", &title, 112.0, |ui| {
+    choice(ui, "Method", &title, 96.0, |ui| {
         let named = methods::all()
             .into_iter()
             .map(|m| MethodChoice::Named(m.id.to_owned()));
@@ -239,7 +239,7 @@ fn how(ui: &mut Ui, settings: &mut Settings) -> bool {
             changed |= shown.on_hover_text(about).changed();
         }
     });
-    choice(ui, "Verify", algorithm(settings.verify).0, 88.0, |ui| {
+    choice(ui, "Verify", algorithm(settings.verify).0, 80.0, |ui| {
         for choice in Algorithm::ALL {
             let (title, about) = algorithm(choice);
             let shown = ui.selectable_value(&mut settings.verify, choice, title);
@@ -265,7 +265,7 @@ fn conflicts(ui: &mut Ui, settings: &mut Settings) -> bool {
         ui,
         "If it exists",
         conflict(settings.conflict).0,
-        148.0,
+        104.0,
         |ui| {
             for choice in Conflict::ALL {
                 let (title, about) = conflict(choice);

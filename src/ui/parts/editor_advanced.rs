@@ -9,7 +9,7 @@ use crate::present::text::sentence;
 use crate::service::methods;
 use crate::ui::draft::Draft;
 use crate::ui::parts::controls::{choice, field, note, soft};
-use crate::ui::parts::editor::{browse_button, heading};
+use crate::ui::parts::editor::{LABEL, browse_button, heading};
 use crate::ui::ports::Pick;
 use crate::ui::state::Browse;
 use crate::ui::theme::palette;
@@ -18,9 +18,18 @@ use crate::ui::wish::Wish;
 /// Draws the folded part; says whether something changed.
 pub fn show(ui: &mut Ui, draft: &mut Draft, wishes: &mut Vec<Wish>) -> bool {
     let mut changed = false;
+    ui.horizontal_top(|ui| {
+        ui.add_space(LABEL + 4.0);
+        ui.vertical(|ui| changed |= folded(ui, draft, wishes));
+    });
+    changed
+}
+
+fn folded(ui: &mut Ui, draft: &mut Draft, wishes: &mut Vec<Wish>) -> bool {
+    let mut changed = false;
     CollapsingHeader::new("Advanced")
         .id_salt("advanced")
-        .show(ui, |ui| {
+        .show_unindented(ui, |ui| {
             changed |= keep(ui, draft);
             changed |= filters(ui, draft);
             changed |= network(ui, draft);

@@ -27,11 +27,12 @@ pub fn show(ui: &mut Ui, job: Option<&JobView>, totals: &Totals, height: f32) {
     // The top of the graph stands still until the curve outgrows it.
     let ceiling = nice_ceiling(top);
     let right = points.last().map_or(0.0, |p| p[0]).max(10.0);
+    let parts = if height < 100.0 { 2 } else { 4 };
     let marks = move |_: egui_plot::GridInput| {
-        (0..=4)
+        (0..=parts)
             .map(|i| GridMark {
-                value: ceiling * f64::from(i) / 4.0,
-                step_size: ceiling / 4.0,
+                value: ceiling * f64::from(i) / f64::from(parts),
+                step_size: ceiling / f64::from(parts),
             })
             .collect::<Vec<_>>()
     };

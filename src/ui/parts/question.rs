@@ -1,6 +1,6 @@
 //! What a running job asks: a dialog with what is at stake and one button an answer.
 
-use egui::{Context, Id, Modal, RichText, ScrollArea, Ui};
+use egui::{Context, Frame, Id, Margin, Modal, RichText, ScrollArea, Ui};
 
 use crate::model::event::QuestionKind;
 use crate::model::untrusted::shown;
@@ -24,31 +24,28 @@ pub fn show(ctx: &Context, state: &mut State, wishes: &mut Vec<Wish>) -> bool {
     let text = question(&asked.kind);
     let mut remember = state.remember;
     let mut chosen = None;
-    let shade = palette_of(ctx.theme()).shade;
-    Modal::new(Id::unique(("question", id.0, asked.id)))
-        .backdrop_color(shade)
-        .show(ctx, |ui| {
-            ui.set_width(dialog_width(ctx));
-            let p = palette(ui);
-            ui.label(
-                RichText::new(&text.title)
-                    .size(tokens().text.heading)
-                    .color(p.text),
-            );
-            soft(ui, title);
-            ui.add_space(4.0);
-            ui.label(&text.body);
-            if let QuestionKind::Conflicts { count, examples } = &asked.kind {
-                list(ui, *count, examples);
-            }
-            if text.host.is_some() {
-                ui.checkbox(&mut remember, "Remember for this host")
-                    .on_hover_text("A yes counts for every later job with this host.")
-                    .accessible_name("Remember for this host");
-            }
-            ui.add_space(8.0);
-            chosen = choices(ui, &text.choices);
-        });
+    dialog(ctx, Id::unique(("question", id.0, asked.id))).show(ctx, |ui| {
+        ui.set_width(dialog_width(ctx));
+        let p = palette(ui);
+        ui.label(
+            RichText::new(&text.title)
+                .size(tokens().text.heading)
+                .color(p.text),
+        );
+        soft(ui, title);
+        ui.add_space(4.0);
+        ui.label(&text.body);
+        if let QuestionKind::Conflicts { count, examples } = &asked.kind {
+            list(ui, *count, examples);
+        }
+        if text.host.is_some() {
+            ui.checkbox(&mut remember, "Remember for this host")
+                .on_hover_text("A yes counts for every later job with this host.")
+                .accessible_name("Remember for this host");
+        }
+        ui.add_space(8.0);
+        chosen = choices(ui, &text.choices);
+    });
     state.remember = remember;
     if let Some(answer) = chosen {
         wishes.push(Wish::Answer {
@@ -62,9 +59,18 @@ pub fn show(ctx: &Context, state: &mut State, wishes: &mut Vec<Wish>) -> bool {
     true
 }
 
+/// Begins a dialog over the window.
+pub fn dialog(ctx: &Context, id: Id) -> Modal {
+    let p = palette_of(ctx.theme());
+    let frame = Frame::popup(&ctx.style_of(ctx.theme()));
+    Modal::new(id)
+        .backdrop_color(p.shade)
+        .frame(frame.inner_margin(Margin::same(20)))
+}
+
 /// Returns how wide a dialog is: as wide as reads well, less in a small window.
 pub fn dialog_width(ctx: &Context) -> f32 {
-    (ctx.content_rect().width() - 64.0).clamp(80.0, 460.0)
+    (ctx.content_rect().width() - 96.0).clamp(80.0, 480.0)
 }
 
 fn choices(ui: &mut Ui, choices: &[Choice]) -> Option<crate::model::event::Answer> {
@@ -88,6 +94,7 @@ fn list(ui: &mut Ui, total: u64, examples: &[Vec<u8>]) {
     ScrollArea::vertical()
         .id_salt("examples")
         .max_height(140.0)
+        .auto_shrink([false, true])
         .show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 2.0;
             for path in examples {
