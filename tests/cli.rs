@@ -132,6 +132,9 @@ fn places_that_cannot_be_used_say_what_to_do() {
     ] {
         let ran = user.run(&["copy", from, to]).ends(2);
         let lines: Vec<&str> = ran.err.lines().collect();
+        let json = user.run(&["copy", "--json", from, to]).ends(2);
+        assert_eq!(json.summary()["outcome"], "failed");
+        assert_eq!(json.of_type("error").len(), 1);
         assert!(
             lines.len() >= 2 && lines[0].starts_with("Failed to "),
             "{}",
@@ -151,6 +154,14 @@ fn without_a_display_it_says_so_and_shows_the_help() {
     );
     assert!(ran.err.contains("transload copy"), "{}", ran.err);
     assert!(ran.out.is_empty());
+}
+
+#[test]
+fn a_mistyped_command_or_a_far_place_is_told_before_any_window() {
+    let user = User::new();
+    user.run(&["nas:/x"]).ends(2).says("transload copy");
+    user.run(&["smb://x/y"]).ends(2).says("mounts it");
+    user.run(&["cpoy", "--json"]).ends(2);
 }
 
 #[test]

@@ -82,6 +82,8 @@ pub fn exit_code(outcome: &Outcome, report: &Report, errors: &[ErrorKind]) -> u8
 pub fn of_error(error: &Error) -> u8 {
     match error.kind {
         ErrorKind::Config | ErrorKind::Unsupported => USAGE,
+        // No connection is made outside of a job: this was a lock or a disk.
+        ErrorKind::Timeout => TIMEOUT,
         kind => of_kind(kind, &Report::default()),
     }
 }
@@ -93,7 +95,6 @@ fn of_kind(kind: ErrorKind, report: &Report) -> u8 {
         ErrorKind::Timeout if report.connect_seconds == 0.0 => CONNECT,
         ErrorKind::Timeout => TIMEOUT,
         ErrorKind::Cancelled => STOPPED,
-        ErrorKind::Corrupt => DIFFERS,
         _ => FAILED,
     }
 }
@@ -226,6 +227,19 @@ mod tests {
             exit_code(&Outcome::Partial, &report(0, tally), &[ErrorKind::Timeout]),
             30
         );
+    }
+
+    #[test]
+    fn what_ends_a_command_before_a_job_is_usage_when_the_user_can_write_it_better() {
+        for (kind, code) in [
+            (ErrorKind::Config, 2),
+            (ErrorKind::Unsupported, 2),
+            (ErrorKind::NotFound, 1),
+            (ErrorKind::Denied, 1),
+            (ErrorKind::Timeout, 30),
+        ] {
+            assert_eq!(of_error(&Error::new(kind, "test", "because")), code);
+        }
     }
 
     #[test]

@@ -52,9 +52,12 @@ fn dispatch(cli: Cli, window: Option<Window>) -> u8 {
         Some(Command::History(command)) => history::run(command, &out),
     };
     let code = result.unwrap_or_else(|error| {
-        out.clear();
-        out.error(&error);
-        exit::of_error(&error)
+        let code = exit::of_error(&error);
+        match cli.command {
+            Some(Command::Copy(_) | Command::Run(_) | Command::Verify(_)) => out.not_begun(error),
+            _ => out.error(&error),
+        }
+        code
     });
     out.flush();
     code

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::cli::args::OutputArgs;
 use crate::cli::json::Line;
 use crate::model::error::Error;
+use crate::model::outcome::{Outcome, Report};
 use crate::model::untrusted::shown;
 use crate::present::text;
 
@@ -80,6 +81,13 @@ impl Out {
     pub fn error(&self, error: &Error) {
         self.warn(&text::error_block(error));
         self.emit(|| Line::error(error));
+    }
+
+    /// Tells what kept the work from being begun, also to programs that wait for a summary.
+    pub fn not_begun(&self, error: Error) {
+        self.clear();
+        self.error(&error);
+        self.emit(|| Line::summary(&Outcome::Failed(error), &Report::default()));
     }
 
     /// Writes a line of JSON, if that is wanted.

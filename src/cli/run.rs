@@ -40,15 +40,14 @@ pub fn run(args: &RunArgs, out: &Out) -> Result<u8> {
             let name = order.title.as_deref().unwrap_or_default();
             out.note(&format!("Running {}", shown(name.as_bytes())));
         }
-        codes.push(
-            order
-                .run(&args.job, &driver, out, &dirs)
-                .unwrap_or_else(|error| {
-                    out.clear();
-                    out.error(&error);
-                    exit::of_error(&error)
-                }),
-        );
+        codes.push(match order.run(&args.job, &driver, out, &dirs) {
+            Ok(code) => code,
+            Err(error) => {
+                let code = exit::of_error(&error);
+                out.not_begun(error);
+                code
+            }
+        });
     }
     Ok(exit::worst(codes))
 }

@@ -1,49 +1,47 @@
 //! `transload` without a command: the window, where there is one and a display to show it on.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::CommandFactory as _;
 
 use crate::cli::args::Cli;
 use crate::cli::exit;
 use crate::cli::out::Out;
-use crate::model::drop::DroppedItem;
-use crate::model::error::Result;
+use crate::model::error::{Error, ErrorKind, Result};
 use crate::service::jobs;
 
-/// Opens the window with these items dropped on it, and returns when it is closed.
-pub type Window = fn(Vec<DroppedItem>) -> Result<()>;
+/// Opens the window with these paths dropped on it, and returns when it is closed.
+pub type Window = fn(Vec<PathBuf>) -> Result<()>;
 
 /// Opens the window and returns the exit status.
 ///
 /// # Errors
-/// When the window cannot be opened.
-pub fn open(window: Option<Window>, paths: &[OsString], out: &Out) -> Result<u8> {
+/// When a word is no path of this computer, or the window cannot be opened.
+pub fn open(window: Option<Window>, words: &[OsString], out: &Out) -> Result<u8> {
+    let paths = words.iter().map(path_of).collect::<Result<Vec<_>>>()?;
     let Some(window) = window else {
         return Ok(instead("This build has no window.", out));
     };
     if !has_display() {
         return Ok(instead("There is no display to open the window on.", out));
     }
-    window(paths.iter().map(|path| dropped(path)).collect())?;
+    window(paths)?;
     Ok(exit::COMPLETED)
 }
 
-/// Makes of an argument what a drop of it would have brought.
-fn dropped(word: &OsStr) -> DroppedItem {
-    let refused = |why: String| DroppedItem::Refused {
-        text: word.as_bytes().into(),
-        why,
-    };
-    match jobs::place(word) {
-        Err(error) => refused(error.cause.to_string()),
-        Ok(place) => match jobs::local_path(&place) {
-            None => refused("it is on another computer; make it the source of a profile".into()),
-            Some(path) if path.symlink_metadata().is_err() => refused("it does not exist".into()),
-            Some(path) => DroppedItem::Path(path),
-        },
-    }
+/// Returns the path to drop; one that does not exist is told in the window, as after any drop.
+fn path_of(word: &OsString) -> Result<PathBuf> {
+    let place = jobs::place(word)?;
+    jobs::local_path(&place).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Unsupported,
+            "drop it on the window",
+            "it is on another computer",
+        )
+        .at(place.to_bytes())
+        .hint("open the window and make it the source of a profile, or use 'transload copy'")
+    })
 }
 
 fn has_display() -> bool {
