@@ -1,5 +1,11 @@
 //! The window and the command line.
 
+#[cfg(feature = "gui")]
+const WINDOW: Option<transload::cli::Window> = Some(transload::ui::open);
+#[cfg(not(feature = "gui"))]
+const WINDOW: Option<transload::cli::Window> = None;
+
 fn main() -> std::process::ExitCode {
-    transload::cli::main(None)
+    transload::proc::limits::raise_open_files();
+    transload::cli::main(WINDOW)
 }
