@@ -173,7 +173,7 @@ fn a_disk_that_fills_up_while_a_job_runs_costs_the_list_and_not_the_files() {
     bench.submit(job("nas"));
     let mut warnings = Vec::new();
     let outcome = hear(&events, |_, kind| match kind {
-        EventKind::State(state) if state == transload::model::progress::RunState::Running => {
+        EventKind::State(transload::model::progress::RunState::Running) => {
             full.store(true, SeqCst);
             open.send_timeout((), PATIENCE).unwrap();
             ControlFlow::Continue(())

@@ -1,7 +1,5 @@
-//! The methods that need nothing of ours on the other side: rsync and sftp over a real sshd, and how
-//! `auto` comes to them.
-//!
-//! Long because each promise is asked of every one of these methods, with the same trees.
+//! The method that needs nothing of ours on the other side: rsync over a real sshd, and how `auto`
+//! comes to it.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // tests run programs and may panic
 
@@ -9,7 +7,6 @@
 mod direct;
 mod support;
 #[path = "support/tree.rs"]
-#[allow(dead_code)] // the comparison here knows what each method keeps
 mod tree;
 
 use std::collections::BTreeMap;
@@ -635,31 +632,26 @@ fn a_host_without_rsync_or_with_an_old_or_noisy_one_says_so() {
 }
 
 #[test]
-fn auto_falls_back_to_rsync_and_then_to_sftp_and_says_why() {
-    let with = Sshd::start();
-    for (server, method, why) in [(
-        &with,
-        "rsync",
-        "the agent is not on nas and may not be uploaded",
-    )] {
-        let user = User::new();
-        let file = user.write("f", b"abc");
-        let mut command = user.command();
-        command
-            .env("TRANSLOAD_SSH_CONFIG", server.config())
-            .args(["copy", "--json"])
-            .arg(&file)
-            .arg("nas:copied");
-        let ran = support::user::Ran::new(command.output().unwrap()).ends(0);
-        let lines = ran.json();
-        let summary = lines.last().unwrap();
-        assert_eq!(summary["method"], method, "{summary}");
-        assert!(summary["why"].as_str().unwrap().contains(why), "{summary}");
-        let copied = server.home().join("copied");
-        assert_eq!(fs::read(&copied).unwrap(), b"abc");
-        assert_eq!(
-            fs::metadata(&copied).unwrap().permissions().mode() & 0o777,
-            0o644
-        );
-    }
+fn auto_falls_back_to_rsync_and_says_why() {
+    let server = Sshd::start();
+    let user = User::new();
+    let file = user.write("f", b"abc");
+    let mut command = user.command();
+    command
+        .env("TRANSLOAD_SSH_CONFIG", server.config())
+        .args(["copy", "--json"])
+        .arg(&file)
+        .arg("nas:copied");
+    let ran = support::user::Ran::new(command.output().unwrap()).ends(0);
+    let lines = ran.json();
+    let summary = lines.last().unwrap();
+    assert_eq!(summary["method"], "rsync", "{summary}");
+    let why = "the agent is not on nas and may not be uploaded";
+    assert!(summary["why"].as_str().unwrap().contains(why), "{summary}");
+    let copied = server.home().join("copied");
+    assert_eq!(fs::read(&copied).unwrap(), b"abc");
+    assert_eq!(
+        fs::metadata(&copied).unwrap().permissions().mode() & 0o777,
+        0o644
+    );
 }

@@ -238,10 +238,7 @@ fn tops_stay(spec: &JobSpec, name: &[u8]) -> Result<()> {
         .hint("end the destination with a slash to keep the name, or choose another method"))
 }
 
-fn local_sources(
-    written: &[Vec<u8>],
-    contents: bool,
-) -> Result<(Vec<From>, Vec<(Vec<u8>, Error)>)> {
+fn local_sources(written: &[Vec<u8>], contents: bool) -> Result<(Vec<From>, Vec<Missing>)> {
     let (opened, troubles) = source::open_all(written, contents);
     let from = opened.iter().map(|source| {
         let mut path = absolute(source.root.path())?;
@@ -319,6 +316,9 @@ fn far_sources(
     }
     (from, troubles)
 }
+
+/// A source that is not there, as the user wrote it, and why.
+type Missing = (Vec<u8>, Error);
 
 /// Returns the last component of a path, if it is a name.
 fn last_name(path: &[u8]) -> Option<Vec<u8>> {
