@@ -66,16 +66,13 @@ fn the_help_of_copy_names_the_options_that_work_and_no_others() {
     ] {
         assert!(help.contains(option), "{option} in:\n{help}");
     }
-    for later in [
-        "--delete",
-        "--compress",
-        "--data-host",
-        "--streams",
-        "rsync",
-    ] {
+    for later in ["--delete", "--compress", "--data-host", "--streams"] {
         assert!(!help.contains(later), "{later} in:\n{help}");
     }
-    for value in ["auto, tcp, local", "none, size, md5, sha256, blake3, xxh3"] {
+    for value in [
+        "auto, tcp, rsync, local",
+        "none, size, md5, sha256, blake3, xxh3",
+    ] {
         assert!(help.contains(value), "{value} in:\n{help}");
     }
 }

@@ -68,6 +68,11 @@ impl Waker {
 pub fn open(paths: Vec<PathBuf>) -> Result<()> {
     let dirs = Dirs::open()?;
     let (settings, _) = AppSettings::load(&dirs);
+    // Without them a first-time user would look at an empty list; a folder that cannot be written
+    // is told by whoever saves into it.
+    if let Ok(mut profiles) = Profiles::open(&dirs) {
+        let _ = profiles.ensure_samples();
+    }
     let waker = Waker::default();
     let engine = Engine::start(EngineConfig {
         parallel: settings.parallel,
