@@ -12,6 +12,7 @@ use crate::desktop::drag::DragTarget;
 use crate::engine::{Engine, EngineConfig};
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::store::dirs::{Dirs, home};
+use crate::store::profiles::Profiles;
 use crate::store::settings::AppSettings;
 use crate::ui::app::{App, FRAME, file_address};
 use crate::ui::inbox::DropInbox;
