@@ -1,5 +1,6 @@
 //! The method that needs nothing of ours on the other side: rsync over a real sshd, and how `auto`
 //! comes to it.
+//! Long because each promise of the method is tested in both directions.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // tests run programs and may panic
 
