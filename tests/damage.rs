@@ -38,8 +38,16 @@ struct Proxy {
 
 impl Proxy {
     /// Listens; the first connection that reaches the place is harmed there, later ones are not.
-    fn start(target: u16, harm: Harm, port: u16) -> Self {
-        let listener = TcpListener::bind(("127.0.0.2", port)).unwrap();
+    /// Returns the port: one number on two loopback addresses, the agent's and the proxy's.
+    fn start(harm: Harm) -> (Self, u16) {
+        let (listener, target) = (0..100)
+            .find_map(|_| {
+                let free = TcpListener::bind("127.0.0.1:0").ok()?;
+                let port = free.local_addr().ok()?.port();
+                let listener = TcpListener::bind(("127.0.0.2", port)).ok()?;
+                Some((listener, port))
+            })
+            .expect("a port is free on both addresses");
         let harmed = Arc::new(AtomicUsize::new(0));
         let count = harmed.clone();
         std::thread::spawn(move || {
@@ -55,7 +63,7 @@ impl Proxy {
                 pass(other, stream, None);
             }
         });
-        Self { harmed }
+        (Self { harmed }, target)
     }
 }
 
@@ -86,11 +94,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, harm: Option<(Harm, Arc<AtomicUs
 
 /// Sends a tree through a proxy that harms the data, with as many attempts as a person would make.
 fn through(harm: Harm, source: &Path, to: &Path, server: &Sshd) -> (usize, usize) {
-    // One port number on two loopback addresses: the agent's, and the proxy's.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let proxy = Proxy::start(port, harm, port);
+    let (proxy, port) = Proxy::start(harm);
     let mut spec = push(server, source, to);
     spec.settings
         .options
@@ -201,10 +205,7 @@ fn through_any(harm: Harm, source: &Path, to: &Path, server: &Sshd) {
         through(harm, source, to, server);
         return;
     }
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let _proxy = Proxy::start(port, harm, port);
+    let (_proxy, port) = Proxy::start(harm);
     let mut spec = push(server, source, to);
     spec.settings
         .options
