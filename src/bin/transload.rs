@@ -6,6 +6,5 @@ const WINDOW: Option<transload::cli::Window> = Some(transload::ui::open);
 const WINDOW: Option<transload::cli::Window> = None;
 
 fn main() -> std::process::ExitCode {
-    transload::proc::limits::raise_open_files();
     transload::cli::main(WINDOW)
 }

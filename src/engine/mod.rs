@@ -223,6 +223,7 @@ impl Engine {
     /// # Errors
     /// When the ledger cannot be read or a thread cannot be started.
     pub fn start_with(config: EngineConfig, mut ledger: Box<dyn Ledger>) -> Result<Self> {
+        crate::proc::limits::raise_open_files();
         let EngineConfig {
             database: _,
             parallel,
