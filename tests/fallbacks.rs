@@ -90,10 +90,7 @@ fn varied_there_and_back(id: &str) {
         fs::create_dir(folder).unwrap();
     }
     tree::varied(&source);
-    let files = kept(&source, id)
-        .values()
-        .filter(|e| e.kind == "file")
-        .count() as u64;
+    let files = kept(&source).values().filter(|e| e.kind == "file").count() as u64;
     let push = spec(&server, id, vec![local(&source)], server.location(&there));
     let pull = spec(
         &server,
