@@ -64,7 +64,7 @@ impl User {
         let mut command = Command::new(script);
         self.settle(&mut command);
         let mut child = command
-            .args(["-qec", &line.replace("transload", PROGRAM), "/dev/null"])
+            .args(["-qec", &line.replacen("transload", PROGRAM, 1), "/dev/null"])
             .env("TERM", "xterm")
             .env("SHELL", "/bin/sh")
             .stdin(Stdio::piped())
