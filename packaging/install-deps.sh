@@ -37,7 +37,7 @@ packages() {
         # A screen, a session bus, and hands and eyes for the window.
         echo xvfb xauth x11-utils xdotool imagemagick dbus dbus-daemon
         # A window manager and a toolkit that is not ours, to drag from.
-        echo openbox python3-gi gir1.2-gtk-3.0
+        echo openbox python3-gi gir1.2-gtk-3.0 at-spi2-core gir1.2-atspi-2.0
         # Terminals to type on, and what checks digests apart from us.
         echo bsdutils coreutils
         # Looking into processes and links.
