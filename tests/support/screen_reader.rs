@@ -103,7 +103,13 @@ impl ScreenReader {
             }
         });
         let asks = helper.stdin.take().unwrap();
-        let reader = Self { bus, address, helper, asks, answers };
+        let reader = Self {
+            bus,
+            address,
+            helper,
+            asks,
+            answers,
+        };
         let ready = reader.answers.recv_timeout(PATIENCE);
         let packages = "apt-get install at-spi2-core gir1.2-atspi-2.0 python3-gi";
         assert_eq!(ready.as_deref(), Ok("\"ready\""), "{packages}");
@@ -117,7 +123,9 @@ impl ScreenReader {
 
     /// Returns the names of all that is shown.
     pub fn names(&mut self) -> Vec<String> {
-        serde_json::from_str::<Option<_>>(&self.ask("names")).unwrap().unwrap_or_default()
+        serde_json::from_str::<Option<_>>(&self.ask("names"))
+            .unwrap()
+            .unwrap_or_default()
     }
 
     /// Does what a click on the thing of this name would do; false when there is no such thing.
@@ -134,13 +142,18 @@ impl ScreenReader {
             if let Some(name) = names.iter().find(|name| fits(name)) {
                 return name.clone();
             }
-            assert!(Instant::now() < until, "{what} was never shown, only {names:#?}");
+            assert!(
+                Instant::now() < until,
+                "{what} was never shown, only {names:#?}"
+            );
         }
     }
 
     fn ask(&mut self, command: &str) -> String {
         writeln!(self.asks, "{command}").unwrap();
-        self.answers.recv_timeout(PATIENCE).expect("the bus answers")
+        self.answers
+            .recv_timeout(PATIENCE)
+            .expect("the bus answers")
     }
 }
 

@@ -135,6 +135,26 @@ pub fn find_window(conn: &RustConnection, screen: usize, title: &str) -> Window 
     find(conn, screen, title, true)
 }
 
+/// Says whether the window with this title is there with a live stand-in for its drags.
+pub fn takes_drags(conn: &RustConnection, screen: usize, title: &str) -> bool {
+    let atoms = Atoms::new(conn).unwrap().reply().unwrap();
+    let root = conn.setup().roots[screen].root;
+    find_below(conn, &atoms, root, title, true)
+        .and_then(|window| proxy_of(conn, &atoms, window))
+        .is_some()
+}
+
+/// Returns the window that takes drags for this one. It counts only when it names itself: a
+/// number left behind by a dead program does not.
+fn proxy_of(conn: &RustConnection, atoms: &Atoms, window: Window) -> Option<Window> {
+    let named = |window| {
+        let (name, kind) = (atoms.XdndProxy, AtomEnum::WINDOW);
+        let cookie = conn.get_property(false, window, name, kind, 0, 1).ok()?;
+        cookie.reply().ok()?.value32()?.next()
+    };
+    named(window).filter(|proxy| named(*proxy) == Some(*proxy))
+}
+
 /// Returns the window with this title, once it is there.
 pub fn find_titled(conn: &RustConnection, screen: usize, title: &str) -> Window {
     find(conn, screen, title, false)
@@ -255,23 +275,12 @@ impl Source {
             dropped: false,
             pieces: None,
         };
-        if !source.drag.ignores_proxy {
-            // A proxy counts only when it names itself: then it is alive.
-            if let Some(proxy) = source.proxy_of(target)
-                && source.proxy_of(proxy) == Some(proxy)
-            {
-                source.to = proxy;
-            }
+        if !source.drag.ignores_proxy
+            && let Some(proxy) = proxy_of(&source.conn, &source.atoms, target)
+        {
+            source.to = proxy;
         }
         source
-    }
-
-    fn proxy_of(&self, window: Window) -> Option<Window> {
-        let cookie = self
-            .conn
-            .get_property(false, window, self.atoms.XdndProxy, AtomEnum::WINDOW, 0, 1)
-            .unwrap();
-        cookie.reply().ok()?.value32()?.next()
     }
 
     fn send(&self, kind: Atom, data: [u32; 4]) {
