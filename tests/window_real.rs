@@ -123,10 +123,10 @@ fn a_drop_sends_what_is_there_by_raw_tcp_and_names_what_is_gone() {
         "{seen:?}"
     );
 
-    desk.reader().wait_for("the missing file", |name| {
-        name.contains("removed just now.jpg") && name.contains("no longer there")
-    });
-    assert!(desk.reader().press("Close"));
+    let reader = desk.reader();
+    reader.wait_for("the missing file", |name| name == gone.to_str().unwrap());
+    reader.wait_for("the reason", |name| name == "It is no longer there.");
+    assert!(reader.press("OK"));
 
     let run = &desk.ended(1)[0];
     assert_eq!(run["outcome"], "completed", "{run}");
