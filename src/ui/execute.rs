@@ -110,6 +110,11 @@ fn command(state: &mut State, ports: &mut Ports, deed: Deed) {
             }
         }
         Deed::Search => state.focus = Some(Focus::Search),
+        Deed::CancelJob => {
+            if let Some(job) = state.shown_job().map(|job| job.spec.id) {
+                with_job(state, ports, job, JobDeed::Cancel);
+            }
+        }
         Deed::SaveList => {
             if let Some(job) = state.shown_job().map(|job| job.spec.id) {
                 browse_for(state, ports, Browse::SaveList(job), Pick::SaveList);

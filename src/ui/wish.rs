@@ -101,6 +101,7 @@ pub enum Deed {
     AddSource,
     Swap,
     Search,
+    CancelJob,
     SaveList,
     ClearEnded,
     Show(Tab),
@@ -180,7 +181,9 @@ pub const TABLE: &[DeedRow] = &[
     row(Deed::Show(Tab::Plan), "Show plan", ctrl(Key::Num3)),
     row(Deed::Show(Tab::History), "Show history", ctrl(Key::Num4)),
     row(Deed::Show(Tab::Log), "Show log", ctrl(Key::Num5)),
-    first(Deed::SaveList, "Save list\u{2026}", ctrl(Key::S)),
+    // Not Escape: who closes a menu or a field with it must not end a job.
+    first(Deed::CancelJob, "Cancel job", ctrl(Key::Period)),
+    row(Deed::SaveList, "Save list\u{2026}", ctrl(Key::S)),
     row(Deed::ClearEnded, "Clear ended jobs", None),
     first(Deed::Look(Look::System), "Colours as the desktop", None),
     row(Deed::Look(Look::Light), "Light colours", None),

@@ -3,6 +3,7 @@
 
 use egui::{Align, Button, FontId, Frame, Layout, Margin, TextEdit, Ui, Vec2};
 
+use crate::model::progress::RunState;
 use crate::ui::parts::controls::{Weight, button, icon_button};
 use crate::ui::parts::icon::Icon;
 use crate::ui::state::{Focus, State};
@@ -130,6 +131,9 @@ pub fn possible(state: &State, deed: Deed) -> bool {
         | Deed::MoveDown
         | Deed::AddSource
         | Deed::Swap => state.draft.is_some(),
+        Deed::CancelJob => state
+            .shown_job()
+            .is_some_and(|job| job.end.is_none() && job.state != RunState::Stopping),
         Deed::SaveList => state.shown_job().is_some(),
         Deed::ClearEnded => state.jobs.iter().any(|job| job.end.is_some()),
         Deed::NewProfile | Deed::Search | Deed::Show(_) | Deed::Look(_) | Deed::Quit => true,
