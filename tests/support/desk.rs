@@ -116,7 +116,7 @@ impl Desk {
     }
 
     /// Makes the only profile: by raw TCP into a folder of this server, with more options.
-    pub fn profile(&self, nas: &Sshd, into: &Path, more: &[&str]) {
+    pub fn profile(&self, nas: &Sshd, into: impl AsRef<Path>, more: &[&str]) {
         for sample in self.json(&["profiles", "list", "--json"]) {
             self.transload(&["profiles", "delete", sample["id"].as_str().unwrap()]);
         }
@@ -185,6 +185,7 @@ impl Desk {
             runs.retain(|run| run["type"] == "run" && !run["outcome"].is_null());
             runs.len() >= count
         });
+        runs.sort_by(|a, b| f64::total_cmp(&began(a), &began(b)));
         runs
     }
 
@@ -193,11 +194,13 @@ impl Desk {
     pub fn picture(&self, name: &str) {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
         fs::create_dir_all(&folder).unwrap();
+        let (conn, screen) = x11rb::connect(Some(self.display.name())).unwrap();
+        let window = xdnd::find_window(&conn, screen, TITLE);
         let (file, last) = (folder.join(name), folder.join(format!("last-{name}")));
-        self.display.screenshot(&file);
+        self.display.screenshot(window, &file);
         self.until("the picture stands still", || {
             fs::rename(&file, &last).unwrap();
-            self.display.screenshot(&file);
+            self.display.screenshot(window, &file);
             fs::read(&file).unwrap() == fs::read(&last).unwrap()
         });
         fs::remove_file(&last).unwrap();
@@ -261,6 +264,10 @@ impl Drop for Opened {
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
+}
+
+fn began(run: &Value) -> f64 {
+    run["started"].as_f64().unwrap()
 }
 
 /// Returns the most memory that a process ever had, in MiB; `None` when it is gone.

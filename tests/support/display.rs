@@ -61,10 +61,10 @@ impl Display {
         &self.name
     }
 
-    /// Saves what the screen shows as a PNG.
-    pub fn screenshot(&self, to: &Path) {
+    /// Saves what the screen shows of a window as a PNG.
+    pub fn screenshot(&self, window: u32, to: &Path) {
         let done = Command::new("import")
-            .args(["-display", &self.name, "-window", "root"])
+            .args(["-display", &self.name, "-window", &window.to_string()])
             .arg(to)
             .stdin(Stdio::null())
             .output()

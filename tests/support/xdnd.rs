@@ -4,6 +4,7 @@
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -62,8 +63,8 @@ pub struct Drag {
     pub list: Vec<u8>,
     /// Pixels from the window's top left corner that the pointer passes; the last is where it ends.
     pub path: Vec<(i16, i16)>,
-    /// How long it hovers after the first answer.
-    pub hold: Duration,
+    /// It hovers until this says something or its other end is gone.
+    pub hold: Option<Receiver<()>>,
     pub hands: Hands,
     pub end: End,
     /// Offers text/plain instead of a list of files.
@@ -100,7 +101,7 @@ impl Drag {
         Self {
             list,
             path: vec![(20, 20), (200, 150)],
-            hold: Duration::ZERO,
+            hold: None,
             hands: Hands::Whole,
             end: End::Drop,
             no_list: false,
@@ -326,8 +327,11 @@ impl Source {
                 return self.seen;
             }
         }
-        let held = Instant::now() + self.drag.hold;
-        self.pump(held, |_| false);
+        if let Some(hold) = self.drag.hold.take() {
+            while hold.try_recv() == Err(TryRecvError::Empty) && Instant::now() < until {
+                self.pump(Instant::now() + Duration::from_millis(20), |_| false);
+            }
+        }
         match self.drag.end {
             End::Leave => self.send(self.atoms.XdndLeave, [0; 4]),
             End::DieHovering => {}
