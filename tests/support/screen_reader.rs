@@ -149,6 +149,14 @@ impl ScreenReader {
         }
     }
 
+    /// Waits until nothing of this name is shown.
+    pub fn wait_until_gone(&mut self, name: &str) {
+        let until = Instant::now() + PATIENCE;
+        while self.names().iter().any(|shown| shown == name) {
+            assert!(Instant::now() < until, "{name:?} is still shown");
+        }
+    }
+
     fn ask(&mut self, command: &str) -> String {
         writeln!(self.asks, "{command}").unwrap();
         self.answers
