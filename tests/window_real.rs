@@ -89,7 +89,7 @@ fn a_drop_sends_what_is_there_by_raw_tcp_and_names_what_is_gone() {
     );
     write(&at(b"caf\xe9 \xff.jpg"), &noise(3 << 20), 0o604, hours(20));
     write(
-        &at("\u{65e5}\u{672c} notes.txt".as_bytes()),
+        &at("\u{43c}\u{43e}\u{440}\u{435} notes.txt".as_bytes()),
         b"",
         0o444,
         hours(1),
