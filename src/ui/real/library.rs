@@ -169,9 +169,9 @@ impl Keeper {
                 self.say_profiles()
             }
             Order::Runs => self.say_runs(),
-            Order::Allow(host, consent) => {
-                self.change(|settings| drop(settings.hosts.insert(host, consent)))
-            }
+            Order::Allow(host, consent) => self.change(|settings| {
+                settings.hosts.insert(host, consent);
+            }),
             Order::Look(look) => self.change(|settings| {
                 settings.theme = match look {
                     Look::System => Theme::System,
