@@ -17,7 +17,7 @@ use transload::model::drop::{DropEvent, DroppedItem};
 use transload::model::event::{Answer, Question, QuestionKind};
 use transload::model::job::JobId;
 use transload::model::location::Location;
-use transload::model::outcome::Outcome;
+use transload::model::outcome::{Abort, Outcome};
 use transload::model::rules::Conflict;
 use transload::store::profiles::Damaged;
 use transload::ui::ports::{Order, Pick, Picked, ShelfItem};
@@ -517,4 +517,29 @@ fn a_window_with_running_jobs_asks_before_it_ends() {
     stage.expect("1 job is still running");
     stage.press("Keep running");
     assert!(!stage.window.state().state.quitting);
+}
+
+#[test]
+fn the_queue_keeps_what_can_go_on_and_the_history_shows_the_rest() {
+    let cut_off = ended(1, "Photos", Outcome::Aborted(Abort::LeftRunning));
+    let done = ended(2, "Music", Outcome::Completed);
+    let world = World {
+        jobs: Arc::new(vec![cut_off, done]),
+        runs: vec![fake_ports::run(7)],
+        rows: 80,
+        ..with_profiles()
+    };
+    let mut stage = open(world);
+    assert!(matches!(
+        stage.commands()[..],
+        [Command::Remove(JobId([2, ..]))]
+    ));
+    stage.expect("Cut off when the program was killed; it can go on");
+    stage.click("History");
+    // Photos of the list of profiles, and of the run.
+    stage.window.get_by_label("64.7 MiB/s").click();
+    stage.settle();
+    assert_eq!(stage.window.state().state.tab, Tab::Verification);
+    assert_eq!(stage.window.state().state.job, Some(JobId([7; 16])));
+    stage.expect("80 files");
 }

@@ -34,7 +34,6 @@ pub fn execute(state: &mut State, ports: &mut Ports, wish: Wish) {
                 draft.read(now);
             }
         }
-        Wish::Reorder(order) => reorder(state, ports, order),
         Wish::Browse(browse, pick) => browse_for(state, ports, browse, pick),
         Wish::Picked(paths) => picked(state, ports, paths),
         Wish::List(folder) => ports.chores.start(Chore::List(folder)),
@@ -116,7 +115,7 @@ fn command(state: &mut State, ports: &mut Ports, deed: Deed) {
             }
         }
         Deed::SaveList => {
-            if let Some(job) = state.shown_job().map(|job| job.spec.id) {
+            if let Some(job) = state.subject().map(|subject| subject.id) {
                 browse_for(state, ports, Browse::SaveList(job), Pick::SaveList);
             }
         }
@@ -290,6 +289,7 @@ fn submit(state: &mut State, ports: &mut Ports, new: New) {
     let host = spec.host_key();
     spec.consent = state.consent(&host);
     state.job = Some(spec.id);
+    state.queued = Some(spec.id);
     state.tab = if dry_run { Tab::Plan } else { Tab::Queue };
     ports.jobs.send(Command::Submit(Box::new(spec)));
 }

@@ -12,7 +12,6 @@ use crate::desktop::drag::DragTarget;
 use crate::engine::{Engine, EngineConfig};
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::store::dirs::{Dirs, home};
-use crate::store::profiles::Profiles;
 use crate::store::settings::AppSettings;
 use crate::ui::app::{App, FRAME, file_address};
 use crate::ui::inbox::DropInbox;
@@ -69,11 +68,6 @@ impl Waker {
 pub fn open(paths: Vec<PathBuf>) -> Result<()> {
     let dirs = Dirs::open()?;
     let (settings, _) = AppSettings::load(&dirs);
-    // Without them a first-time user would look at an empty list; a folder that cannot be written
-    // is told by whoever saves into it.
-    if let Ok(mut profiles) = Profiles::open(&dirs) {
-        let _ = profiles.ensure_samples();
-    }
     let waker = Waker::default();
     let engine = Engine::start(EngineConfig {
         parallel: settings.parallel,

@@ -20,8 +20,6 @@ pub enum Wish {
     SelectProfile(ProfileId),
     /// The editor changed something.
     Edited,
-    /// Put the list's profiles in this order.
-    Reorder(Vec<ProfileId>),
     /// Pick a file or folder for a field.
     Browse(Browse, Pick),
     /// These were picked in the window's own dialog.

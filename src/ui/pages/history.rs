@@ -10,11 +10,12 @@ use crate::ui::pages::{empty, table};
 use crate::ui::parts::controls::{cut, icon, right, soft};
 use crate::ui::parts::profiles_list::{outcome_sign, tone_colour};
 use crate::ui::ports::Run;
-use crate::ui::state::State;
+use crate::ui::state::{State, Tab};
 use crate::ui::theme::palette;
+use crate::ui::wish::Wish;
 
 /// Draws the page.
-pub fn show(ui: &mut Ui, state: &State) {
+pub fn show(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
     if state.runs.is_empty() {
         empty(ui, "Runs that ended are kept here");
         return;
@@ -34,6 +35,7 @@ pub fn show(ui: &mut Ui, state: &State) {
             Column::remainder().at_least(64.0).clip(true),
         ];
         table::begin(ui, "runs", &columns)
+            .sense(egui::Sense::click())
             .header(table::row_height(), |mut row| {
                 for (words, number) in [
                     ("When", false),
@@ -51,7 +53,12 @@ pub fn show(ui: &mut Ui, state: &State) {
             .body(|body| {
                 body.rows(table::row_height(), state.runs.len(), |mut row| {
                     if let Some(run) = state.runs.get(row.index()) {
+                        row.set_selected(state.job == Some(run.job));
                         one(&mut row, run, state.wall);
+                        let help = "Show the verdicts of this run";
+                        if row.response().on_hover_text(help).clicked() {
+                            wishes.push(Wish::ShowJob(run.job, Tab::Verification));
+                        }
                     }
                 });
             });

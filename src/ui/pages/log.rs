@@ -13,7 +13,13 @@ use crate::ui::theme::{mono, palette};
 /// Draws the page.
 pub fn show(ui: &mut Ui, state: &State) {
     let Some(job) = state.shown_job() else {
-        empty(ui, "Notes and warnings of a job are kept here");
+        match state.job.and_then(|id| state.run(id)) {
+            Some(run) => {
+                whose(ui, state);
+                ui.label(outcome(&run.outcome, &run.report));
+            }
+            None => empty(ui, "Notes and warnings of a job are kept here"),
+        }
         return;
     };
     whose(ui, state);

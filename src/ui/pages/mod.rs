@@ -11,7 +11,6 @@ use egui::{CornerRadius, RichText, Sense, Ui, Vec2, WidgetInfo};
 
 use crate::present::units::count;
 use crate::ui::parts::controls::soft;
-use crate::ui::parts::job_row::title;
 use crate::ui::ports::Jobs;
 use crate::ui::state::{State, Tab};
 use crate::ui::theme::palette;
@@ -25,7 +24,7 @@ pub fn show(ui: &mut Ui, state: &mut State, jobs: &dyn Jobs, wishes: &mut Vec<Wi
         Tab::Queue => queue::show(ui, state, wishes),
         Tab::Verification => verification::show(ui, state, jobs, wishes),
         Tab::Plan => plan::show(ui, state, jobs),
-        Tab::History => history::show(ui, state),
+        Tab::History => history::show(ui, state, wishes),
         Tab::Log => log::show(ui, state),
     }
 }
@@ -74,8 +73,8 @@ fn tabs(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
 
 /// Says of which job a page tells.
 pub fn whose(ui: &mut Ui, state: &State) {
-    if let Some(job) = state.shown_job() {
-        soft(ui, title(job));
+    if let Some(subject) = state.subject() {
+        soft(ui, subject.title);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::ui::theme::{Palette, palette, tokens};
 
 /// Draws the page.
 pub fn show(ui: &mut Ui, state: &mut State, jobs: &dyn Jobs) {
-    let Some((job, totals)) = state.shown_job().map(|job| (job.spec.id, job.plan)) else {
+    let Some((job, totals)) = state.subject().map(|subject| (subject.id, subject.plan)) else {
         empty(
             ui,
             "Simulate shows here what Start would do, and writes nothing",

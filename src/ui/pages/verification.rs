@@ -20,7 +20,7 @@ use crate::ui::wish::{Deed, Wish};
 
 /// Draws the page.
 pub fn show(ui: &mut Ui, state: &mut State, jobs: &dyn Jobs, wishes: &mut Vec<Wish>) {
-    let Some(job) = state.shown_job().map(|job| job.spec.id) else {
+    let Some(job) = state.subject().map(|subject| subject.id) else {
         empty(ui, "When a job runs, every file gets its verdict here");
         return;
     };

@@ -51,7 +51,8 @@ pub fn show(ui: &mut Ui, job: Option<&JobView>, totals: &Totals, height: f32) {
         .formatter(move |mark, _| zero(mark.value, rate));
     let step = time_step(right);
     let ticks = move |_: egui_plot::GridInput| {
-        let ticks = (right / step) as u32;
+        // A mark at the very edge would be cut off.
+        let ticks = (right * 0.96 / step) as u32;
         (0..=ticks)
             .map(|i| GridMark {
                 value: f64::from(i) * step,

@@ -134,7 +134,7 @@ pub fn possible(state: &State, deed: Deed) -> bool {
         Deed::CancelJob => state
             .shown_job()
             .is_some_and(|job| job.end.is_none() && job.state != RunState::Stopping),
-        Deed::SaveList => state.shown_job().is_some(),
+        Deed::SaveList => state.subject().is_some(),
         Deed::ClearEnded => state.jobs.iter().any(|job| job.end.is_some()),
         Deed::NewProfile | Deed::Search | Deed::Show(_) | Deed::Look(_) | Deed::Quit => true,
     }

@@ -40,7 +40,6 @@ impl DiskLibrary {
             .name("library".to_owned())
             .spawn(move || {
                 let mut keeper = Keeper {
-                    settings: AppSettings::load(&dirs).0,
                     dirs,
                     profiles: None,
                     history: None,
@@ -91,7 +90,6 @@ impl Drop for DiskLibrary {
 /// What the thread owns.
 struct Keeper {
     dirs: Dirs,
-    settings: AppSettings,
     profiles: Option<Profiles>,
     history: Option<History>,
     /// Profiles that were deleted since the start, for Undo.
@@ -128,6 +126,12 @@ impl Keeper {
         match order {
             Order::Load => {
                 self.say_settings();
+                if self.dirs.read_only().is_none() {
+                    // Without them a first-time user would look at an empty list.
+                    if let Err(error) = self.profiles()?.ensure_samples() {
+                        self.say(LibraryNews::Failed(error));
+                    }
+                }
                 self.say_profiles()?;
                 self.say_runs()
             }
@@ -165,26 +169,18 @@ impl Keeper {
                 self.say_profiles()
             }
             Order::Runs => self.say_runs(),
-            Order::Allow(host, consent) => {
-                self.settings.hosts.insert(host, consent);
-                self.save_settings()
-            }
-            Order::Look(look) => {
-                self.settings.theme = match look {
+            Order::Allow(host, consent) => self.change(|settings| {
+                settings.hosts.insert(host, consent);
+            }),
+            Order::Look(look) => self.change(|settings| {
+                settings.theme = match look {
                     Look::System => Theme::System,
                     Look::Light => Theme::Light,
                     Look::Dark => Theme::Dark,
                 };
-                self.save_settings()
-            }
-            Order::Selected(id) => {
-                self.settings.last_profile = Some(id);
-                self.save_settings()
-            }
-            Order::Window(window) => {
-                self.settings.window = Some(window);
-                self.save_settings()
-            }
+            }),
+            Order::Selected(id) => self.change(|settings| settings.last_profile = Some(id)),
+            Order::Window(window) => self.change(|settings| settings.window = Some(window)),
         }
     }
 
@@ -199,12 +195,19 @@ impl Keeper {
         Ok(())
     }
 
-    /// Saves the settings on what other programs may have changed meanwhile.
-    fn save_settings(&mut self) -> Result<()> {
+    /// Changes the settings as they are on the disk now: another window may have changed others.
+    fn change(&mut self, change: impl FnOnce(&mut AppSettings)) -> Result<()> {
         if self.dirs.read_only().is_some() {
             return Ok(());
         }
-        self.settings.save(&self.dirs)
+        let (mut settings, _) = AppSettings::load(&self.dirs);
+        let before = settings.clone();
+        change(&mut settings);
+        if settings == before {
+            Ok(())
+        } else {
+            settings.save(&self.dirs)
+        }
     }
 
     fn say_settings(&self) {
@@ -213,7 +216,7 @@ impl Keeper {
             last_profile,
             hosts,
             ..
-        } = &self.settings;
+        } = AppSettings::load(&self.dirs).0;
         let look = match theme {
             Theme::System => Look::System,
             Theme::Light => Look::Light,
@@ -221,8 +224,8 @@ impl Keeper {
         };
         let settings = Settings {
             look,
-            hosts: hosts.clone(),
-            last: last_profile.clone(),
+            hosts,
+            last: last_profile,
         };
         self.say(LibraryNews::Settings(settings));
         if let Some(error) = self.dirs.read_only() {
@@ -253,5 +256,91 @@ impl Keeper {
         runs.sort_by_key(|run| std::cmp::Reverse(run.ended));
         self.say(LibraryNews::Runs(runs));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver as Woken, sync_channel};
+
+    use super::*;
+    use crate::model::profile::Profile;
+
+    /// Waits for the next news as the window does: woken, then looking.
+    fn next(library: &mut DiskLibrary, woken: &Woken<()>) -> LibraryNews {
+        loop {
+            if let Some(news) = library.news() {
+                return news;
+            }
+            woken
+                .recv_timeout(Duration::from_secs(20))
+                .expect("the library wakes the window");
+        }
+    }
+
+    fn names(news: &LibraryNews) -> Vec<String> {
+        let LibraryNews::Profiles(shelf) = news else {
+            panic!("not the profiles but {news:?}");
+        };
+        let name = |item: &ShelfItem| match item {
+            ShelfItem::Ready(profile) => profile.name.clone(),
+            ShelfItem::Damaged(damaged) => damaged.to_string(),
+        };
+        shelf.iter().map(name).collect()
+    }
+
+    #[test]
+    fn what_a_person_changed_is_on_the_disk_when_the_window_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let dirs = Dirs::below(folder.path()).unwrap();
+        let (wake, woken) = sync_channel(64);
+        let wake: Wake = Arc::new(move || {
+            // A full channel wakes as well.
+            let _ = wake.try_send(());
+        });
+        let mut library = DiskLibrary::start(dirs.clone(), wake).unwrap();
+        library.send(Order::Load);
+        assert!(matches!(
+            next(&mut library, &woken),
+            LibraryNews::Settings(_)
+        ));
+        let samples = names(&next(&mut library, &woken)).len();
+        assert!(samples > 0, "a new folder has the starter profiles");
+        assert!(matches!(next(&mut library, &woken), LibraryNews::Runs(runs) if runs.is_empty()));
+
+        let profile = Profile {
+            name: "New profile".to_owned(),
+            ..Profile::default()
+        };
+        library.send(Order::Create(Box::new(profile.clone())));
+        assert_eq!(names(&next(&mut library, &woken)).len(), samples + 1);
+        let LibraryNews::Made(id) = next(&mut library, &woken) else {
+            panic!("the new profile is named");
+        };
+        let named = Profile {
+            id: id.clone(),
+            name: "Photos".to_owned(),
+            ..profile
+        };
+        library.send(Order::Save(Box::new(named)));
+        assert!(names(&next(&mut library, &woken)).contains(&"Photos".to_owned()));
+
+        library.send(Order::Delete(id.clone()));
+        assert!(!names(&next(&mut library, &woken)).contains(&"Photos".to_owned()));
+        library.send(Order::Restore(id.clone()));
+        library.send(Order::Look(Look::Dark));
+        library.send(Order::Selected(id.clone()));
+        drop(library);
+
+        assert_eq!(
+            Profiles::open(&dirs).unwrap().get(&id.0).unwrap().name,
+            "Photos"
+        );
+        let (settings, warnings) = AppSettings::load(&dirs);
+        assert_eq!(
+            (settings.theme, settings.last_profile),
+            (Theme::Dark, Some(id))
+        );
+        assert!(warnings.is_empty());
     }
 }

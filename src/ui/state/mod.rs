@@ -1,8 +1,9 @@
 //! What the window knows. [`State::apply`] takes what others report and is pure: no clock, no
 //! disk, no engine; what has to be done as a consequence comes back as wishes.
 
+mod nouns;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,156 +16,16 @@ use crate::model::event::{Answer, Event, EventKind, QuestionKind};
 use crate::model::job::{Consent, JobId};
 use crate::model::outcome::{Abort, Outcome};
 use crate::model::profile::{Profile, ProfileId};
-use crate::model::untrusted::Untrusted;
+use crate::model::untrusted::{Untrusted, shown};
 use crate::present::text::{error_block, outcome, sentence};
 use crate::present::units::counted;
-use crate::ui::draft::{Draft, PlaceField};
+use crate::ui::draft::Draft;
 use crate::ui::parts::browse::OwnPicker;
-use crate::ui::parts::drop_zone;
+use crate::ui::parts::{drop_zone, job_row};
 use crate::ui::ports::{Done, LibraryNews, Look, Pick, Picked, Run, Settings, ShelfItem};
-use crate::ui::wish::Wish;
+use crate::ui::wish::{JobDeed, Wish};
 
-/// A page below the editor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Tab {
-    /// The jobs and their graph.
-    #[default]
-    Queue,
-    /// A verdict a file.
-    Verification,
-    /// What a dry run found.
-    Plan,
-    /// The runs that ended.
-    History,
-    /// Notes and warnings of a job.
-    Log,
-}
-
-impl Tab {
-    /// Every page in the order of the tabs.
-    pub const ALL: [Self; 5] = [
-        Self::Queue,
-        Self::Verification,
-        Self::Plan,
-        Self::History,
-        Self::Log,
-    ];
-
-    /// Returns the word on the tab.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Queue => "Queue",
-            Self::Verification => "Verification",
-            Self::Plan => "Plan",
-            Self::History => "History",
-            Self::Log => "Log",
-        }
-    }
-}
-
-/// Where what is dropped goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// A job of its own with this profile's destination and settings; without one a dialog asks.
-    Send(Option<ProfileId>),
-    /// Into this profile's sources.
-    Sources(ProfileId),
-}
-
-/// Who asked for a file or folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Browse {
-    /// This source field.
-    Source(usize),
-    /// The destination field.
-    Destination,
-    /// The field of the dialog that asks where to.
-    WhereTo,
-    /// The key file.
-    Identity,
-    /// Save list, for this job.
-    SaveList(JobId),
-}
-
-/// Something dragged over the window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drag {
-    /// Where, in points; `None` when the desktop does not tell.
-    pub position: Option<Pos2>,
-    /// How many items; `None` while not known.
-    pub count: Option<usize>,
-}
-
-/// A dialog of the window's own (jobs' questions come from the jobs).
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant)] // There is one at a time.
-pub enum Dialog {
-    /// Where shall these go?
-    WhereTo {
-        /// What was dropped.
-        items: Vec<PathBuf>,
-        /// What was typed so far.
-        to: PlaceField,
-    },
-    /// These could not be taken.
-    Refused {
-        /// Each with the reason.
-        items: Vec<(Untrusted, String)>,
-        /// How many were taken.
-        taken: usize,
-    },
-    /// Jobs run; end the program?
-    Quit {
-        /// How many.
-        running: usize,
-    },
-}
-
-/// How good a note is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// All is well.
-    Good,
-    /// Worth knowing.
-    Plain,
-    /// Something needs a look.
-    Warn,
-    /// Something went wrong.
-    Bad,
-}
-
-/// A note in the corner that goes by itself.
-#[derive(Clone, Debug)]
-pub struct Toast {
-    /// Tells notes apart.
-    pub id: u64,
-    /// What it says.
-    pub text: String,
-    /// How good it is.
-    pub tone: Tone,
-    /// When it goes, in seconds of the window's clock.
-    pub until: f64,
-    /// The word and wish of its button.
-    pub button: Option<(&'static str, Wish)>,
-}
-
-/// What a virtual table showed last.
-#[derive(Clone, Debug, Default)]
-pub struct Seen {
-    /// The rows that were on screen.
-    pub range: Range<usize>,
-    /// Of which job.
-    pub job: Option<JobId>,
-}
-
-/// Which field gets the keyboard in the next frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Focus {
-    /// The search field.
-    Search,
-    /// The profile's name.
-    Name,
-}
+pub use nouns::{Browse, Dialog, Drag, Focus, Seen, Subject, Tab, Target, Toast, Tone};
 
 /// Everything that the window knows.
 #[derive(Default)]
@@ -195,8 +56,12 @@ pub struct State {
     pub jobs: Arc<Vec<JobView>>,
     /// Sums over all jobs.
     pub totals: Totals,
-    /// Which of them is looked at; `None` means all of them.
+    /// Which of them, or of the runs, is looked at; `None` means all of them.
     pub job: Option<JobId>,
+    /// A job that was queued and is in no snapshot yet.
+    pub queued: Option<JobId>,
+    /// The first snapshot of the jobs came.
+    pub began: bool,
     /// The page.
     pub tab: Tab,
     /// The filter of the verification page.
@@ -257,17 +122,7 @@ impl State {
         let mut wishes = Vec::new();
         match news {
             News::Library(news) => self.library(news, &mut wishes),
-            News::Jobs(jobs, totals) => {
-                self.totals = totals;
-                if self
-                    .job
-                    .is_some_and(|id| !jobs.iter().any(|job| job.spec.id == id))
-                {
-                    self.job = None;
-                }
-                self.jobs = jobs;
-                self.standing_answers(&mut wishes);
-            }
+            News::Jobs(jobs, totals) => self.take_jobs(jobs, totals, &mut wishes),
             News::Event(event) => self.event(event, &mut wishes),
             News::Drag(event) => self.dragged(event, &mut wishes),
             News::Done(Done::Looked(items, target)) => self.looked(items, target, &mut wishes),
@@ -293,6 +148,30 @@ impl State {
             News::Picked(Picked::Paths(paths)) => wishes.push(Wish::Picked(paths)),
         }
         wishes
+    }
+
+    fn take_jobs(&mut self, jobs: Arc<Vec<JobView>>, totals: Totals, wishes: &mut Vec<Wish>) {
+        if !self.began {
+            // The engine brings back what ended before; the queue keeps what can go on, the
+            // history has the rest.
+            self.began = true;
+            let over = jobs.iter().filter(|job| match &job.end {
+                Some((Outcome::Aborted(why), _)) => *why == Abort::User,
+                Some(_) => true,
+                None => false,
+            });
+            wishes.extend(over.map(|job| Wish::Job(job.spec.id, JobDeed::Remove)));
+        }
+        self.totals = totals;
+        self.jobs = jobs;
+        let known = |id| self.jobs.iter().any(|job| job.spec.id == id) || self.run(id).is_some();
+        if !self.job.is_some_and(known) {
+            // A job that was just queued is in the next snapshot.
+            self.job = self.job.filter(|id| self.queued == Some(*id));
+        } else if self.job == self.queued {
+            self.queued = None;
+        }
+        self.standing_answers(wishes);
     }
 
     fn library(&mut self, news: LibraryNews, wishes: &mut Vec<Wish>) {
@@ -459,12 +338,36 @@ impl State {
         self.profiles().find(|profile| profile.id == *id)
     }
 
-    /// Returns the job that is looked at; else the newest one.
+    /// Returns the job that is looked at; else the newest one, unless a run is looked at.
     pub fn shown_job(&self) -> Option<&JobView> {
         match self.job {
             Some(id) => self.jobs.iter().find(|job| job.spec.id == id),
             None => self.jobs.last(),
         }
+    }
+
+    /// Returns a run that ended.
+    pub fn run(&self, id: JobId) -> Option<&Run> {
+        self.runs.iter().find(|run| run.job == id)
+    }
+
+    /// Returns what the pages tell of.
+    pub fn subject(&self) -> Option<Subject> {
+        if let Some(job) = self.shown_job() {
+            let title = job_row::title(job);
+            return Some(Subject {
+                id: job.spec.id,
+                title,
+                plan: job.plan,
+            });
+        }
+        let run = self.job.and_then(|id| self.run(id))?;
+        let title = shown(run.title.as_bytes());
+        Some(Subject {
+            id: run.job,
+            title,
+            plan: None,
+        })
     }
 
     /// Returns the first job that waits for an answer.
