@@ -242,12 +242,18 @@ fn two_hundred_thousand_empty_files_leave_the_window_quick_and_small() {
         }
     }
     let window = desk.open();
-    let before = window.frames().len();
+    let (ran, waited) = window.ran_and_waited();
+    let frames = window.frames().len();
+    let before = Before {
+        frames,
+        ran,
+        waited,
+    };
 
     // Cancelled while it is being listed: it ends at once and the window stays awake.
     drop_on(&desk, std::slice::from_ref(&from));
     desk.until("the window shows the job", || {
-        window.frames().len() > before + 5
+        window.frames().len() > frames + 5
     });
     let pressed = Instant::now();
     desk.keys("ctrl+period");
@@ -275,7 +281,7 @@ fn two_hundred_thousand_empty_files_leave_the_window_quick_and_small() {
     });
     assert_eq!(runs[1]["outcome"], "completed", "{}", runs[1]);
     assert_eq!(runs[1]["files"], 200_000);
-    check_frames(&window, before);
+    check_frames(&window, &before);
     assert!(
         app < MEMORY_MIB && (1..MEMORY_MIB).contains(&agent),
         "{app} and {agent} MiB"
@@ -324,16 +330,29 @@ fn agent_peak(nas: &Sshd) -> u64 {
         .unwrap_or_default()
 }
 
-fn check_frames(window: &Opened, before: usize) {
-    let mut frames = window.frames().split_off(before);
+/// Holds the cost of each frame against the limit. It is measured by the clock, so when other
+/// programs take the processors away, the limit grows by what the window had to wait for them.
+fn check_frames(window: &Opened, before: &Before) {
+    let mut frames = window.frames().split_off(before.frames);
     assert!(frames.len() >= 200, "only {} frames", frames.len());
     frames.sort_by(f64::total_cmp);
     let at = |part: usize| frames[frames.len() * part / 100];
-    println!(
-        "{} frames, median {} ms, 99th {} ms",
+    let (ran, waited) = window.ran_and_waited();
+    let (ran, waited) = (ran - before.ran, waited - before.waited);
+    let crowded = 1.0 + waited.as_secs_f64() / ran.as_secs_f64().max(0.001);
+    let words = format!(
+        "{} frames, median {} ms, 99th {} ms, processors crowded by {crowded:.2}",
         frames.len(),
         at(50),
         at(99)
     );
-    assert!(at(99) < FRAME_MS, "99th of 100 frames took {} ms", at(99));
+    println!("{words}");
+    assert!(at(99) < FRAME_MS * crowded, "{words}");
+}
+
+/// Where the window's counters stood.
+struct Before {
+    frames: usize,
+    ran: Duration,
+    waited: Duration,
 }

@@ -244,6 +244,19 @@ impl Opened {
         whole.lines().map(|line| line.parse().unwrap()).collect()
     }
 
+    /// Returns for how long the window's thread ran so far and for how long it was ready and had
+    /// to wait for a processor; zero where the kernel keeps no such account.
+    pub fn ran_and_waited(&self) -> (Duration, Duration) {
+        let id = self.id();
+        let text = fs::read_to_string(format!("/proc/{id}/task/{id}/schedstat"));
+        let text = text.unwrap_or_default();
+        let mut numbers = text
+            .split_ascii_whitespace()
+            .map(|number| number.parse().unwrap());
+        let mut next = || Duration::from_nanos(numbers.next().unwrap_or_default());
+        (next(), next())
+    }
+
     /// Waits until the window has drawn something and then nothing for a second.
     fn quiet(&mut self) {
         let until = Instant::now() + PATIENCE;
