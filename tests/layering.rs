@@ -86,6 +86,7 @@ const CRATES: &[(&str, &[&str])] = &[
     // `remote` names and checks the one file it copies: the agent.
     ("sha2", &["verify", "remote"]),
     ("xxhash_rust", &["verify"]),
+    ("wide", &["verify"]),
     ("clap", &["cli"]),
     ("indicatif", &["cli"]),
     ("signal_hook", &["cli"]),

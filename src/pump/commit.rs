@@ -37,7 +37,7 @@ const GROUP_BYTES: u64 = 256 << 20;
 /// a busy disk.
 const ONE_BY_ONE: usize = 8;
 /// How long a group waits for more while nothing else is ready.
-const GROUP_TIME: Duration = Duration::from_millis(200);
+const GROUP_TIME: Duration = Duration::from_millis(20);
 /// How often a file is sent again because it arrived changed.
 const AGAIN: u8 = 1;
 

@@ -202,7 +202,7 @@ impl Disk<'_> {
             .fetch_add(chunk.len as u64, Relaxed);
         if self.terms.verify.hashes() {
             self.abort
-                .send(&self.hash, Work::Piece(id, attempt, Arc::new(chunk)));
+                .send(&self.hash, Work::Piece(id, attempt, size, Arc::new(chunk)));
         }
         self.whole(id, size)
     }
@@ -227,7 +227,7 @@ impl Disk<'_> {
                 return Err(broken("a block is kept that is not there"));
             }
             chunk.len = want;
-            abort.send(&hash, Work::Piece(id, attempt, Arc::new(chunk)));
+            abort.send(&hash, Work::Piece(id, attempt, size, Arc::new(chunk)));
             done += want as u64;
         }
         open.next += len;

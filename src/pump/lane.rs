@@ -55,7 +55,8 @@ pub fn send_lane(
         wake_on_stop(&link.stream, abort)?;
     }
     let mut sequence = 0;
-    let mut send = |mut header: Header, table: &[u8], contents: &[u8]| -> Result<()> {
+    let mut send = |mut header: Header, table: &[u8], chunk: Option<&Chunk>| -> Result<()> {
+        let contents = chunk.map_or(&b""[..], Chunk::bytes);
         header.stream = number;
         header.sequence = sequence;
         header.len = (table.len() + contents.len()) as u32;
@@ -64,7 +65,12 @@ pub fn send_lane(
         let mut total = HEADER + table.len() + contents.len();
         match &mut out {
             Out::Tcp(link) => {
-                let tag = link.key.tag(&head, &[table, contents]);
+                let tag = match (header.kind, chunk) {
+                    (Kind::Block, Some(chunk)) => {
+                        link.key.tag(&head, &[&chunk.leaf_at(header.offset).value])
+                    }
+                    _ => link.key.tag(&head, &[table, contents]),
+                };
                 let mut pieces = [
                     IoSlice::new(&head),
                     IoSlice::new(table),
@@ -80,9 +86,9 @@ pub fn send_lane(
         Ok(())
     };
     while let Some(frame) = abort.recv(frames) {
-        let contents = frame.chunk.as_ref().map_or(&b""[..], |c| c.bytes());
-        bucket.wait(contents.len() + frame.table.len(), abort);
-        send(frame.header, &frame.table, contents)?;
+        let chunk = frame.chunk.as_deref();
+        bucket.wait(chunk.map_or(0, |c| c.len) + frame.table.len(), abort);
+        send(frame.header, &frame.table, chunk)?;
     }
     if abort.is_stopped() {
         return Ok(());
@@ -97,7 +103,7 @@ pub fn send_lane(
         offset: 0,
         size: 0,
     };
-    send(end, b"", b"")
+    send(end, b"", None)
 }
 
 fn write_all(stream: &mut TcpStream, pieces: &mut [IoSlice<'_>]) -> Result<()> {
@@ -144,10 +150,17 @@ pub fn receive_lane(
         fill(&mut link.stream, &mut room[..len + TAG])?;
         let mut tag = [0; TAG];
         tag.copy_from_slice(&room[len..len + TAG]);
-        if !link.key.check(&head, &room[..len], &tag) {
+        chunk.len = len;
+        let right = if header.kind == Kind::Block {
+            let leaf = chunk.leaf_at(header.offset);
+            chunk.leaf = Some(leaf);
+            link.key.check(&head, &leaf.value, &tag)
+        } else {
+            link.key.check(&head, chunk.bytes(), &tag)
+        };
+        if !right {
             return Err(tampered(broken("")));
         }
-        chunk.len = len;
         wire_bytes.fetch_add((HEADER + len + TAG) as u64, Relaxed);
         if header.kind == Kind::End {
             return Ok(());

@@ -36,12 +36,13 @@ pub mod send;
 pub mod source;
 mod staging;
 
-/// Bytes of a buffer, and so of a large file's block on the wire. Beyond 256 KiB to 1 MiB nothing
-/// is gained on current machines; smaller blocks stay in the cache between copy and hash.
-pub const CHUNK: usize = 512 * 1024;
+/// Bytes of a buffer: one block of a large file. Beyond 256 KiB to 1 MiB nothing is gained on
+/// current machines; smaller blocks stay in the cache between copy and hash.
+pub const CHUNK: usize = crate::wire::frame::BLOCK;
+const _: () = assert!(CHUNK == crate::verify::tree::BLOCK);
 /// Files up to this many bytes travel whole, many in one frame.
 pub const SMALL: u64 = 128 * 1024;
-/// Buffers of one end of one job: with [`CHUNK`] this bounds its memory to 24 MiB.
-pub const BUFFERS: usize = 48;
+/// Buffers of one end of one job: with [`CHUNK`] this bounds its memory to 40 MiB.
+pub const BUFFERS: usize = 80;
 /// Files from this many bytes on are resumed within; smaller ones start again.
 pub const RESUMABLE: u64 = 8 << 20;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::pump::CHUNK;
 use crate::pump::abort::Abort;
+use crate::verify::tree::{Leaf, leaf};
 
 /// A bounded set of buffers.
 pub struct Pool {
@@ -21,6 +22,8 @@ pub struct Chunk {
     buffer: Box<[u8]>,
     /// Bytes in use.
     pub len: usize,
+    /// What was found of them already, when they are a block of a file.
+    pub leaf: Option<Leaf>,
     home: Sender<Box<[u8]>>,
 }
 
@@ -53,6 +56,7 @@ impl Pool {
         Some(Chunk {
             buffer,
             len: 0,
+            leaf: None,
             home: self.home.clone(),
         })
     }
@@ -62,6 +66,11 @@ impl Chunk {
     /// Returns the bytes in use.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
+    }
+
+    /// Returns what is known of the bytes as the block at `offset`, or finds it.
+    pub fn leaf_at(&self, offset: u64) -> Leaf {
+        self.leaf.unwrap_or_else(|| leaf(self.bytes(), offset))
     }
 
     /// Returns the whole room.

@@ -1,13 +1,14 @@
 //! The read thread: opens what the receiver wants and turns it into frames.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::fs::meta::advise_sequential;
 use crate::fs::root::{Dir, Root};
+use crate::fs::stat::Stat;
 use crate::model::digest::Algorithm;
 use crate::model::entry::{EntryKind, FileTime};
 use crate::model::error::{Error, ErrorKind, Result};
@@ -15,11 +16,12 @@ use crate::model::progress::Counters;
 use crate::model::relpath::RelPath;
 use crate::pump::abort::Abort;
 use crate::pump::control::ControlWriter;
-use crate::pump::digest::Work;
+use crate::pump::digest::{self, Work};
 use crate::pump::lane::Outgoing;
 use crate::pump::pool::{Chunk, Pool};
 use crate::pump::scan::{Book, Item};
 use crate::pump::{CHUNK, SMALL};
+use crate::verify::tree::leaf;
 use crate::wire::frame::{self, Header, Kind};
 use crate::wire::message::{Gone, Message, Sent, Want, block_size};
 
@@ -36,6 +38,8 @@ pub(super) struct Reader<'a> {
     pub lanes: Vec<Sender<Outgoing>>,
     pub hash: Sender<Work<Sent>>,
     pub algorithm: Algorithm,
+    /// Whether the leaf of each block is of use: for tags or for the digest.
+    pub leaves: bool,
     pub control: &'a ControlWriter,
     pub counters: &'a Counters,
     pub abort: &'a Abort,
@@ -60,19 +64,18 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     pub fn of(file: &File) -> Result<Self> {
-        let meta = file
-            .metadata()
-            .map_err(|e| Error::io("look at the source file", &e))?;
-        let nanos = u32::try_from(meta.mtime_nsec())
-            .unwrap_or(0)
-            .min(999_999_999);
-        Ok(Self {
-            size: meta.len(),
-            mtime: FileTime {
-                secs: meta.mtime(),
-                nanos,
-            },
-        })
+        let stat =
+            rustix::fs::fstat(file).map_err(|e| Error::io("look at the source file", &e.into()))?;
+        Ok(Stat::from(stat).into())
+    }
+}
+
+impl From<Stat> for Snapshot {
+    fn from(stat: Stat) -> Self {
+        Self {
+            size: stat.size,
+            mtime: stat.mtime,
+        }
     }
 }
 
@@ -131,7 +134,7 @@ impl Reader<'_> {
         self.control.send(&Message::Gone(want.file, gone))
     }
 
-    fn open(&mut self, item: &Item) -> Result<File> {
+    fn open(&mut self, item: &Item) -> Result<(File, Snapshot)> {
         let parent = item.real.parent();
         let known = self
             .last
@@ -142,14 +145,14 @@ impl Reader<'_> {
             self.last = Some((item.root.clone(), parent, dir));
         }
         let dir = &self.last.as_ref().expect("it was set above").2;
-        Ok(dir.open_read(item.real.name())?.0)
+        let (file, stat) = dir.open_read(item.real.name())?;
+        Ok((file, stat.into()))
     }
 
     /// Reads a small file into the batch; one that has grown is sent as a large one.
     fn small(&mut self, want: &Want, item: &Item, batch: &mut Option<Batch>) -> Result<()> {
-        let file = self.open(item)?;
+        let (file, mut before) = self.open(item)?;
         for _ in 0..TRIES {
-            let before = Snapshot::of(&file)?;
             if before.size > SMALL {
                 self.flush(batch)?;
                 return self.large(want, item);
@@ -174,9 +177,15 @@ impl Reader<'_> {
             }
             let open = batch.as_mut().expect("it was set above");
             let start = open.chunk.len;
-            // One byte more than it should be: a file that grew is seen by that.
-            let got = read_at(&file, &mut open.chunk.room()[start..start + room], 0)?;
-            if got as u64 == before.size && Snapshot::of(&file)? == before {
+            // Room for one byte more than it should be: a file that grew is seen by that.
+            let got = read_at_least(
+                &file,
+                &mut open.chunk.room()[start..start + room],
+                0,
+                room - 1,
+            )?;
+            let after = Snapshot::of(&file)?;
+            if got as u64 == before.size && after == before {
                 open.chunk.len += got;
                 open.items.push(frame::Item {
                     file: want.file,
@@ -192,6 +201,7 @@ impl Reader<'_> {
                 });
                 return Ok(());
             }
+            before = after;
         }
         Err(changed())
     }
@@ -223,7 +233,7 @@ impl Reader<'_> {
             },
         );
         let files = items.iter().map(|item| item.len).zip(sents).collect();
-        self.hash_work(Work::Batch(chunk, 0, files));
+        self.hash_work(Work::Batch(digest::Batch { chunk, files }));
         Ok(())
     }
 
@@ -234,7 +244,7 @@ impl Reader<'_> {
 
     /// Sends a large file block by block, all on one lane so that it arrives in order.
     fn large(&mut self, want: &Want, item: &Item) -> Result<()> {
-        let file = self.open(item)?;
+        let (file, _) = self.open(item)?;
         advise_sequential(&file);
         let lane = self.next_lane();
         for attempt in (want.attempt..).take(TRIES) {
@@ -301,9 +311,13 @@ impl Reader<'_> {
                 return Ok(false);
             }
             chunk.len = got;
+            if self.leaves {
+                // While the bytes are still in the cache; both tag and digest are made of it.
+                chunk.leaf = Some(leaf(chunk.bytes(), offset));
+            }
             let chunk = Arc::new(chunk);
             if self.algorithm.hashes() {
-                self.hash_work(Work::Piece(id, attempt, chunk.clone()));
+                self.hash_work(Work::Piece(id, attempt, size, chunk.clone()));
             }
             if offset >= kept_until {
                 let header = header(Kind::Block, attempt, id, offset, size);
@@ -382,8 +396,14 @@ pub(super) fn changed() -> Error {
 
 /// Reads until the buffer is full or the file ends.
 pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let all = buffer.len();
+    read_at_least(file, buffer, offset, all)
+}
+
+/// Reads until there are `least` bytes or the file ends; what a call gives beyond that is kept.
+fn read_at_least(file: &File, buffer: &mut [u8], offset: u64, least: usize) -> Result<usize> {
     let mut got = 0;
-    while got < buffer.len() {
+    while got < least || got == 0 {
         match file.read_at(&mut buffer[got..], offset + got as u64) {
             Ok(0) => break,
             Ok(n) => got += n,

@@ -7,6 +7,7 @@ use crossbeam_channel::{Sender, bounded, unbounded};
 
 use crate::fs::filter::Filter;
 use crate::model::control::Pause;
+use crate::model::digest::Algorithm;
 use crate::model::entry::EntryKind;
 use crate::model::error::Result;
 use crate::model::progress::{Counters, Phase};
@@ -64,6 +65,7 @@ impl SendRun<'_> {
         let (hash_tx, hash_rx) = bounded::<Work<Sent>>(BUFFERS * 2);
         let algorithm = self.terms.verify;
         let lanes = self.outs.len().max(1) as u64;
+        let tagged = self.outs.iter().any(|out| matches!(out, Out::Tcp(_)));
         std::thread::scope(|scope| {
             let mut senders = Vec::new();
             for (n, out) in self.outs.into_iter().enumerate() {
@@ -84,6 +86,7 @@ impl SendRun<'_> {
                     lanes: senders,
                     hash: hash_tx,
                     algorithm,
+                    leaves: tagged || algorithm == Algorithm::Blake3,
                     control,
                     counters: self.counters,
                     abort: self.abort,

@@ -4,6 +4,8 @@ use sha2::Digest as _;
 
 use crate::model::digest::{Algorithm, Digest};
 use crate::verify::md5::Md5;
+use crate::verify::md5_lanes::{self, Stream};
+use crate::verify::tree::{Joiner, Leaf};
 
 /// The state of one digest.
 pub struct Hasher {
@@ -65,6 +67,34 @@ impl Hasher {
     }
 }
 
+/// The digest of a message that comes in the blocks of [`crate::verify::tree`]: what was found of
+/// a block already is not found again.
+pub struct BlockHasher(Blocks);
+
+enum Blocks {
+    Tree(Joiner),
+    Stream(Hasher),
+}
+
+impl BlockHasher {
+    /// Starts.
+    pub fn new(algorithm: Algorithm) -> Self {
+        Self(match algorithm {
+            Algorithm::Blake3 => Blocks::Tree(Joiner::default()),
+            _ => Blocks::Stream(Hasher::new(algorithm)),
+        })
+    }
+
+    /// Returns the value; `None` for algorithms without digests, and when what came were not
+    /// blocks that follow each other.
+    pub fn finish(self) -> Option<Digest> {
+        match self.0 {
+            Blocks::Tree(state) => Digest::new(Algorithm::Blake3, &state.finish()?),
+            Blocks::Stream(state) => state.finish(),
+        }
+    }
+}
+
 /// Hashes one message.
 pub fn one(algorithm: Algorithm, message: &[u8]) -> Option<Digest> {
     let mut hasher = Hasher::new(algorithm);
@@ -72,9 +102,66 @@ pub fn one(algorithm: Algorithm, message: &[u8]) -> Option<Digest> {
     hasher.finish()
 }
 
+/// Says whether several messages are digested faster side by side than one after the other.
+pub fn has_lanes(algorithm: Algorithm) -> bool {
+    algorithm == Algorithm::Md5
+}
+
 /// Hashes many independent short messages, in the order given.
 pub fn many(algorithm: Algorithm, messages: &[&[u8]]) -> Vec<Option<Digest>> {
-    messages.iter().map(|m| one(algorithm, m)).collect()
+    if !has_lanes(algorithm) {
+        return messages.iter().map(|m| one(algorithm, m)).collect();
+    }
+    let mut states = vec![Md5::new(); messages.len()];
+    let streams = states.iter_mut().zip(messages);
+    md5_lanes::update(
+        streams
+            .map(|(state, message)| Stream {
+                state,
+                parts: std::slice::from_ref(message),
+            })
+            .collect(),
+    );
+    states
+        .into_iter()
+        .map(|state| Digest::new(algorithm, &state.finish()))
+        .collect()
+}
+
+/// A message in blocks, and the blocks that follow what was taken of it so far.
+pub struct Next<'a> {
+    /// The message.
+    pub hasher: &'a mut BlockHasher,
+    /// Its next blocks, and the leaves of those that have one.
+    pub blocks: Vec<&'a [u8]>,
+    /// As many leaves as blocks.
+    pub leaves: Vec<Option<&'a Leaf>>,
+}
+
+/// Takes the next blocks of many messages.
+pub fn blocks(list: &mut [Next<'_>]) {
+    let mut streams = Vec::new();
+    for next in list {
+        match &mut next.hasher.0 {
+            Blocks::Stream(Hasher {
+                state: State::Md5(state),
+                ..
+            }) => streams.push(Stream {
+                state,
+                parts: &next.blocks,
+            }),
+            Blocks::Stream(state) => next.blocks.iter().for_each(|block| state.update(block)),
+            Blocks::Tree(state) => {
+                for (block, leaf) in next.blocks.iter().zip(&next.leaves) {
+                    match leaf {
+                        Some(leaf) => state.push(leaf),
+                        None => state.push_bytes(block),
+                    }
+                }
+            }
+        }
+    }
+    md5_lanes::update(streams);
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! MD5 (RFC 1321), written for one long stream on one core.
+//! MD5 (RFC 1321), written for one long stream on one core; many short ones go by
+//! [`super::md5_lanes`].
 //!
 //! MD5 is a chain of 64 steps a block, each waiting for the one before, so its speed is the
 //! length of that chain. Two things make this a quarter faster than the usual form (0.65 GB/s
@@ -15,11 +16,11 @@
 use std::hint::black_box;
 
 /// Bytes in a block.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// The constants of the 64 steps: the fractions of sines, as the RFC lists them.
 #[rustfmt::skip]
-const SINES: [u32; 64] = [
+pub(super) const SINES: [u32; 64] = [
     0xd76a_a478, 0xe8c7_b756, 0x2420_70db, 0xc1bd_ceee,
     0xf57c_0faf, 0x4787_c62a, 0xa830_4613, 0xfd46_9501,
     0x6980_98d8, 0x8b44_f7af, 0xffff_5bb1, 0x895c_d7be,
@@ -58,7 +59,7 @@ const fn by_word() -> [[u32; 16]; 4] {
 /// The state of one MD5.
 #[derive(Clone)]
 pub(super) struct Md5 {
-    state: [u32; 4],
+    pub(super) state: [u32; 4],
     /// Bytes taken so far; the RFC counts modulo 2^64 bits.
     len: u64,
     /// The beginning of a block that is not full yet.
@@ -79,7 +80,15 @@ impl Md5 {
         (self.len % BLOCK as u64) as usize
     }
 
-    pub(super) fn update(&mut self, mut bytes: &[u8]) {
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        let (whole, tail) = self.begin(bytes);
+        compress(&mut self.state, whole);
+        self.keep(tail);
+    }
+
+    /// Counts the next bytes, fills up the block that was begun, and returns the whole blocks that
+    /// follow, which the caller has to take, and the tail, which is to be kept then.
+    pub(super) fn begin<'a>(&mut self, mut bytes: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let filled = self.filled();
         self.len = self.len.wrapping_add(bytes.len() as u64);
         if filled > 0 {
@@ -88,12 +97,15 @@ impl Md5 {
             self.rest[filled..filled + take].copy_from_slice(head);
             bytes = tail;
             if filled + take < BLOCK {
-                return;
+                return (&[], &[]);
             }
             compress(&mut self.state, &self.rest);
         }
-        let (whole, tail) = bytes.split_at(bytes.len() - bytes.len() % BLOCK);
-        compress(&mut self.state, whole);
+        bytes.split_at(bytes.len() - bytes.len() % BLOCK)
+    }
+
+    /// Keeps the beginning of the next block.
+    pub(super) fn keep(&mut self, tail: &[u8]) {
         self.rest[..tail.len()].copy_from_slice(tail);
     }
 
@@ -163,7 +175,7 @@ const fn word(round: usize, step: usize) -> usize {
 }
 
 /// Takes whole blocks.
-fn compress(state: &mut [u32; 4], blocks: &[u8]) {
+pub(super) fn compress(state: &mut [u32; 4], blocks: &[u8]) {
     let [mut a, mut b, mut c, mut d] = *state;
     let mut words = [[0_u32; 16]; 4];
     for block in blocks.chunks_exact(BLOCK) {

@@ -3,3 +3,5 @@
 pub mod hash;
 pub mod manifest;
 mod md5;
+mod md5_lanes;
+pub mod tree;

@@ -3,11 +3,16 @@
 //! ```text
 //! kind u8 | attempt u8 | stream u16 | length u32 | sequence u64 | file u64 | offset u64 | size u64
 //! payload (length bytes)
-//! tag (32 bytes; only on TCP): keyed BLAKE3 over header and payload
+//! tag (32 bytes; only on TCP): keyed BLAKE3 over header and content
 //! ```
+//! The *content* that a tag covers is the payload; of a block it is the payload's BLAKE3 chaining
+//! value as the subtree at `offset`, which the digest of the whole file can be made of too: two
+//! passes over the data become one.
+//!
 //! All little-endian. *Sequence* counts the frames of a stream from 0. Kinds:
 //! - [`Kind::Block`]: payload is the part of `file` at `offset`; `size` is the file's whole length as
-//!   it was when opened. A block with offset 0 starts that attempt.
+//!   it was when opened. Blocks lie at multiples of [`BLOCK`] and have that length, except the
+//!   last one. A block with offset 0 starts that attempt.
 //! - [`Kind::Keep`]: no payload; the receiver keeps the next `KeepLength` bytes (first 8 bytes of
 //!   the payload) of what it has at `offset`.
 //! - [`Kind::Batch`]: whole small files: `table length u32`, table (LEB128: file, attempt, length;
@@ -22,6 +27,8 @@ use crate::wire::codec::{Decoder, Encoder, broken};
 pub const HEADER: usize = 40;
 /// Bytes of a tag.
 pub const TAG: usize = 32;
+/// Bytes of a block of a large file.
+pub const BLOCK: usize = 512 * 1024;
 /// The most files in one batch.
 pub const MAX_BATCH: usize = 4096;
 
@@ -78,8 +85,8 @@ impl Header {
     /// Reads a header and checks it against the limits and what must come next on `stream`.
     ///
     /// # Errors
-    /// `Protocol` for an unknown kind, a length beyond [`MAX_FRAME`], a part that does not lie
-    /// within its file, the wrong stream or a gap in the sequence.
+    /// `Protocol` for an unknown kind, a length beyond [`MAX_FRAME`], a block that is none of its
+    /// file, the wrong stream or a gap in the sequence.
     pub fn decode(bytes: &[u8; HEADER], stream: u16, sequence: u64) -> Result<Self> {
         let mut d = Decoder::new(bytes);
         let kind = match d.u8()? {
@@ -105,15 +112,27 @@ impl Header {
         if header.stream != stream || header.sequence != sequence {
             return Err(broken("a frame came out of order"));
         }
-        let within = match kind {
-            Kind::Block => header.offset.checked_add(u64::from(header.len)),
-            Kind::Keep if header.len != 8 => return Err(broken("a kept block has no length")),
-            _ => Some(0),
+        let right = match kind {
+            Kind::Block => header.is_block(),
+            Kind::Keep => header.len == 8,
+            Kind::Batch | Kind::End => true,
         };
-        match within {
-            Some(end) if end <= header.size || kind != Kind::Block => Ok(header),
-            _ => Err(broken("a frame lies outside its file")),
+        if !right {
+            return Err(broken("a frame does not fit its file"));
         }
+        Ok(header)
+    }
+
+    /// Says whether place and length are those of a block of its file.
+    fn is_block(&self) -> bool {
+        let (len, block) = (u64::from(self.len), BLOCK as u64);
+        let Some(end) = self.offset.checked_add(len) else {
+            return false;
+        };
+        self.offset % block == 0
+            && len <= block
+            && end <= self.size
+            && (len == block || end == self.size)
     }
 }
 
@@ -122,19 +141,19 @@ impl Header {
 pub struct FrameKey(pub [u8; 32]);
 
 impl FrameKey {
-    /// Returns the tag of a frame whose payload may lie in several pieces.
-    pub fn tag(&self, header: &[u8; HEADER], payload: &[&[u8]]) -> [u8; TAG] {
+    /// Returns the tag of a frame whose content may lie in several pieces.
+    pub fn tag(&self, header: &[u8; HEADER], content: &[&[u8]]) -> [u8; TAG] {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(header);
-        for piece in payload {
+        for piece in content {
             hasher.update(piece);
         }
         *hasher.finalize().as_bytes()
     }
 
     /// Says whether a tag is right, in constant time.
-    pub fn check(&self, header: &[u8; HEADER], payload: &[u8], tag: &[u8; TAG]) -> bool {
-        blake3::Hash::from_bytes(self.tag(header, &[payload])) == blake3::Hash::from_bytes(*tag)
+    pub fn check(&self, header: &[u8; HEADER], content: &[u8], tag: &[u8; TAG]) -> bool {
+        blake3::Hash::from_bytes(self.tag(header, &[content])) == blake3::Hash::from_bytes(*tag)
     }
 }
 
@@ -206,15 +225,15 @@ mod tests {
             len: 3,
             sequence: 4,
             file: 5,
-            offset: 6,
-            size: 9,
+            offset: 6 * BLOCK as u64,
+            size: 6 * BLOCK as u64 + 3,
         }
     }
 
     #[test]
     fn the_bytes_of_a_header_never_change() {
         let want =
-            "01010200030000000400000000000000050000000000000006000000000000000900000000000000";
+            "01010200030000000400000000000000050000000000000000003000000000000300300000000000";
         let got: String = header()
             .encode()
             .iter()
@@ -230,7 +249,23 @@ mod tests {
         assert!(Header::decode(&good.encode(), 1, 4).is_err());
         assert!(Header::decode(&good.encode(), 2, 5).is_err());
         for bad in [
-            Header { size: 8, ..good },
+            Header {
+                size: good.size - 1,
+                ..good
+            },
+            Header {
+                size: good.size + 1,
+                ..good
+            },
+            Header {
+                offset: good.offset - 1,
+                ..good
+            },
+            Header {
+                len: BLOCK as u32 + 1,
+                size: 8 * BLOCK as u64,
+                ..good
+            },
             Header {
                 offset: u64::MAX,
                 ..good
