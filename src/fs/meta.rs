@@ -96,17 +96,21 @@ pub fn advise_sequential(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, Advice::Sequential);
 }
 
+/// The type of a file system in memory (`statfs(2)`).
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+
 /// Gives a file its length and its room on the disk at once, which keeps large files in few
 /// pieces. Returns whether that was done: not for a length above the free space (a peer may
-/// claim any length), and not where the file system cannot.
+/// claim any length), not where the file system cannot, and not in memory, where there are no
+/// pieces and every page would be cleared before it is written.
 pub fn preallocate(file: &File, len: u64) -> bool {
     if len == 0 || i64::try_from(len).is_err() {
         return false;
     }
-    let Ok(volume) = rustix::fs::fstatvfs(file) else {
+    let (Ok(volume), Ok(system)) = (rustix::fs::fstatvfs(file), rustix::fs::fstatfs(file)) else {
         return false;
     };
-    if volume.f_bavail.saturating_mul(volume.f_frsize) < len {
+    if system.f_type == TMPFS || volume.f_bavail.saturating_mul(volume.f_frsize) < len {
         return false;
     }
     rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len).is_ok()

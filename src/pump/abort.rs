@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender};
 use crate::model::error::{Error, ErrorKind};
 
 /// How often a waiting thread looks at the flag.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 type Hook = Box<dyn FnOnce(&Error) + Send>;
 

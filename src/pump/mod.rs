@@ -36,13 +36,16 @@ pub mod send;
 pub mod source;
 mod staging;
 
-/// Bytes of a buffer: one block of a large file. Beyond 256 KiB to 1 MiB nothing is gained on
-/// current machines; smaller blocks stay in the cache between copy and hash.
+/// Bytes of a buffer: one block of a large file. Smaller ones cost more hand-overs between threads
+/// (with half of it a large file takes a tenth longer); larger ones leave the cache.
 pub const CHUNK: usize = crate::wire::frame::BLOCK;
 const _: () = assert!(CHUNK == crate::verify::tree::BLOCK);
 /// Files up to this many bytes travel whole, many in one frame.
 pub const SMALL: u64 = 128 * 1024;
-/// Buffers of one end of one job: with [`CHUNK`] this bounds its memory to 40 MiB.
-pub const BUFFERS: usize = 80;
+/// Buffers of one end of one job: with [`CHUNK`] this bounds its memory to 64 MiB.
+pub const BUFFERS: usize = 60;
+/// Frames that wait before a lane or a disk thread: enough to even out hitches, and few enough to
+/// stay in the cache.
+const QUEUE: usize = 4;
 /// Files from this many bytes on are resumed within; smaller ones start again.
 pub const RESUMABLE: u64 = 8 << 20;

@@ -1,20 +1,35 @@
 //! Reused buffers: allocated once, handed from thread to thread, back in the pool when the last
-//! holder lets go.
+//! holder lets go. The one that came back last goes out first: it is still in the cache.
 
-use crossbeam_channel::{Receiver, Sender, bounded};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::pump::CHUNK;
-use crate::pump::abort::Abort;
+use crate::pump::abort::{Abort, LOOK};
 use crate::verify::tree::{Leaf, leaf};
 
 /// A bounded set of buffers.
 pub struct Pool {
-    free: Receiver<Box<[u8]>>,
-    home: Sender<Box<[u8]>>,
-    made: AtomicUsize,
+    shelf: Arc<Shelf>,
     most: usize,
     size: usize,
+}
+
+#[derive(Default)]
+struct Shelf {
+    state: Mutex<State>,
+    returned: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    free: Vec<Box<[u8]>>,
+    made: usize,
+}
+
+impl Shelf {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One buffer, of which the first `len` bytes are in use.
@@ -24,18 +39,15 @@ pub struct Chunk {
     pub len: usize,
     /// What was found of them already, when they are a block of a file.
     pub leaf: Option<Leaf>,
-    home: Sender<Box<[u8]>>,
+    home: Arc<Shelf>,
 }
 
 impl Pool {
     /// Makes a pool of at most `most` buffers of [`CHUNK`] bytes and a little more: a batch's table
     /// has to fit beside its files.
     pub fn new(most: usize) -> Self {
-        let (home, free) = bounded(most);
         Self {
-            free,
-            home,
-            made: AtomicUsize::new(0),
+            shelf: Arc::default(),
             most,
             size: CHUNK + 64 * 1024,
         }
@@ -43,21 +55,27 @@ impl Pool {
 
     /// Takes a buffer, waiting for one if need be; `None` when the run is ended.
     pub fn take(&self, abort: &Abort) -> Option<Chunk> {
-        let buffer = match self.free.try_recv() {
-            Ok(buffer) => buffer,
-            Err(_) if self.made.fetch_add(1, Ordering::Relaxed) < self.most => {
-                vec![0; self.size].into_boxed_slice()
+        let mut state = self.shelf.lock();
+        let buffer = loop {
+            if let Some(buffer) = state.free.pop() {
+                break buffer;
             }
-            Err(_) => {
-                self.made.fetch_sub(1, Ordering::Relaxed);
-                abort.recv(&self.free)?
+            if state.made < self.most {
+                state.made += 1;
+                drop(state);
+                break vec![0; self.size].into_boxed_slice();
+            }
+            let waited = self.shelf.returned.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if abort.is_stopped() {
+                return None;
             }
         };
         Some(Chunk {
             buffer,
             len: 0,
             leaf: None,
-            home: self.home.clone(),
+            home: self.shelf.clone(),
         })
     }
 }
@@ -81,9 +99,9 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // The channel holds as many as were ever made, so this neither blocks nor fails while the
-        // pool lives; afterwards the buffer is simply freed.
-        let _ = self.home.try_send(std::mem::take(&mut self.buffer));
+        let buffer = std::mem::take(&mut self.buffer);
+        self.home.lock().free.push(buffer);
+        self.home.returned.notify_one();
     }
 }
 
@@ -101,6 +119,6 @@ mod tests {
             assert!(pool.take(&abort).is_some());
         });
         drop(second);
-        assert_eq!(pool.made.load(Ordering::Relaxed), 2);
+        assert_eq!(pool.shelf.lock().made, 2);
     }
 }

@@ -29,6 +29,8 @@ use crate::wire::message::{Gone, Message, Sent, Want, block_size};
 const TRIES: usize = 2;
 /// Files of one batch: their table has to fit beside a full chunk.
 const BATCH: usize = 2048;
+/// Bytes of one batch: half a buffer, so that the other side has something to do soon.
+const BATCH_BYTES: usize = CHUNK / 2;
 
 /// What the read thread needs.
 pub(super) struct Reader<'a> {
@@ -160,7 +162,7 @@ impl Reader<'_> {
             let room = before.size as usize + 1;
             if batch
                 .as_ref()
-                .is_some_and(|b| b.chunk.len + room > CHUNK || b.items.len() >= BATCH)
+                .is_some_and(|b| b.chunk.len + room > BATCH_BYTES || b.items.len() >= BATCH)
             {
                 self.flush(batch)?;
             }

@@ -12,7 +12,6 @@ use crate::model::entry::{Entry, EntryKind};
 use crate::model::error::{Error, Result};
 use crate::model::progress::{Counters, Phase};
 use crate::model::verdict::Verdict;
-use crate::pump::BUFFERS;
 use crate::pump::abort::Abort;
 use crate::pump::admit::{Admit, Admitted, Expectations, Expected, FolderMeta};
 use crate::pump::commit::{Commit, Note, Sink};
@@ -25,6 +24,7 @@ use crate::pump::link::Link;
 use crate::pump::pool::Pool;
 use crate::pump::report::Observer;
 use crate::pump::staging::Staging;
+use crate::pump::{BUFFERS, QUEUE};
 use crate::wire::codec::broken;
 use crate::wire::frame::Kind;
 use crate::wire::message::{Message, Settled, Terms, Want};
@@ -95,7 +95,7 @@ impl ReceiveRun<'_> {
         // Each of these holds a pooled buffer, which bounds what can wait.
         let (hash_tx, hash_rx) = bounded::<Work<Landed>>(BUFFERS * 2);
         let (disks, frames): (Vec<_>, Vec<_>) =
-            (0..DISKS).map(|_| bounded::<Incoming>(BUFFERS)).unzip();
+            (0..DISKS).map(|_| bounded::<Incoming>(QUEUE)).unzip();
         let route = Arc::new(Route {
             disks,
             turn: AtomicUsize::new(0),

@@ -11,7 +11,6 @@ use crate::model::digest::Algorithm;
 use crate::model::entry::EntryKind;
 use crate::model::error::Result;
 use crate::model::progress::{Counters, Phase};
-use crate::pump::BUFFERS;
 use crate::pump::abort::Abort;
 use crate::pump::control::{ControlReader, ControlWriter};
 use crate::pump::digest::{Work, digest};
@@ -22,6 +21,7 @@ use crate::pump::read::Reader;
 use crate::pump::report::Observer;
 use crate::pump::scan::{Book, Scan};
 use crate::pump::source::Source;
+use crate::pump::{BUFFERS, QUEUE};
 use crate::wire::codec::broken;
 use crate::wire::message::{Message, Sent, Settled, Terms, Want};
 
@@ -69,7 +69,7 @@ impl SendRun<'_> {
         std::thread::scope(|scope| {
             let mut senders = Vec::new();
             for (n, out) in self.outs.into_iter().enumerate() {
-                let (tx, rx) = bounded(BUFFERS);
+                let (tx, rx) = bounded(QUEUE);
                 senders.push(tx);
                 let bucket = Bucket::new(self.throttle, lanes);
                 let (abort, counters) = (self.abort, self.counters);

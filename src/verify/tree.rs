@@ -10,7 +10,7 @@ use blake3::hazmat::{
 };
 
 /// Bytes of a block; a power of two.
-pub const BLOCK: usize = 512 * 1024;
+pub const BLOCK: usize = 1024 * 1024;
 
 /// What one block gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ pub const HEADER: usize = 40;
 /// Bytes of a tag.
 pub const TAG: usize = 32;
 /// Bytes of a block of a large file.
-pub const BLOCK: usize = 512 * 1024;
+pub const BLOCK: usize = 1024 * 1024;
 /// The most files in one batch.
 pub const MAX_BATCH: usize = 4096;
 
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn the_bytes_of_a_header_never_change() {
         let want =
-            "01010200030000000400000000000000050000000000000000003000000000000300300000000000";
+            "01010200030000000400000000000000050000000000000000006000000000000300600000000000";
         let got: String = header()
             .encode()
             .iter()
