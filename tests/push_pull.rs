@@ -284,6 +284,17 @@ fn a_plan_writes_nothing_and_says_what_a_run_then_does() {
     assert_eq!(of("new"), Some((Action::Create, Reason::Missing)));
     assert_eq!(of("same"), Some((Action::Keep, Reason::Same)));
     assert_eq!(of("other"), Some((Action::Update, Reason::Size)));
+    // What cannot be read is warned of once, whichever end finds it.
+    let gone = dir.path().join("gone");
+    let from = server.location(&gone);
+    for (sources, to) in [
+        (vec![local(&gone), local(&source)], server.location(&to)),
+        (vec![from, server.location(&source)], local(&to)),
+    ] {
+        let told = Told::default();
+        plan(&Tcp, &tcp(&server, sources, to), &told).unwrap();
+        assert_eq!(told.warnings.lock().unwrap().len(), 1);
+    }
     // A destination that is not there at all.
     let nowhere = tcp(
         &server,

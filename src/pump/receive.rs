@@ -342,10 +342,7 @@ impl Hearing<'_> {
                 }
                 Message::Sents(list) => self.note(Note::Sent(list)),
                 Message::Gone(file, gone) => self.note(Note::Gone(file, gone)),
-                Message::Trouble(path, error) => {
-                    counters.warnings.fetch_add(1, Relaxed);
-                    self.run.observer.trouble(&path, &error);
-                }
+                Message::Trouble(path, error) => self.run.observer.trouble(&path, &error),
                 Message::Data(bytes) => {
                     counters.wire_bytes.fetch_add(bytes.len() as u64, Relaxed);
                     let frame = from_channel(&bytes, self.frames, self.pool, self.run.abort)?;

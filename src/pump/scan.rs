@@ -125,7 +125,6 @@ impl Scan<'_> {
                     }
                     Found::Excluded { .. } => {}
                     Found::Failed { path, error } => {
-                        pages.scan.counters.warnings.fetch_add(1, Relaxed);
                         pages.scan.observer.trouble(&path, &error);
                     }
                 }

@@ -124,5 +124,8 @@ pub fn run(backend: &dyn Backend, spec: &JobSpec, told: &Told) -> Result<(Tally,
 /// Plans a job.
 pub fn plan(backend: &dyn Backend, spec: &JobSpec, told: &Told) -> Result<PlanTotals> {
     let cx = told.cx(spec.settings.conflict);
-    backend.connect(spec, &cx)?.plan(&cx)
+    let totals = backend.connect(spec, &cx)?.plan(&cx)?;
+    // Whoever hears a warning counts it; a method that counts it too makes two of one.
+    assert_eq!(told.counters.snapshot().warnings, 0);
+    Ok(totals)
 }
