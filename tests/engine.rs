@@ -16,7 +16,7 @@ use fake_methods::{Bench, Fake, PATIENCE, hear, job, one_verified, verified};
 use transload::backend::cx::Cx;
 use transload::engine::{Command, RowFilter, RowPage};
 use transload::model::error::{Error, ErrorKind, Result};
-use transload::model::event::EventKind;
+use transload::model::event::{Event, EventKind};
 use transload::model::job::JobId;
 use transload::model::outcome::{Abort, Outcome, Tally};
 use transload::model::progress::RunState;
@@ -364,6 +364,20 @@ fn a_removed_job_leaves_the_list_and_its_rows_stay() {
             .total,
         1
     );
+}
+
+#[test]
+fn whoever_is_woken_finds_what_there_is_to_see() {
+    let bench = Bench::new(vec![Fake::new("tcp").run(|_, _| Ok(one_verified()))]);
+    let events = bench.engine.events();
+    for _ in 0..200 {
+        let id = bench.submit(job("nas"));
+        // Only ever looks when woken: an event that comes after its call would never be seen.
+        let ended = |event: Event| event.job == id && matches!(event.kind, EventKind::Finished(..));
+        while !events.try_iter().any(ended) {
+            bench.woken();
+        }
+    }
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Board {
     events: Vec<Event>,
     dirty: bool,
     urgent: bool,
+    /// Something was published of which nobody was woken yet.
+    news: bool,
     published: Instant,
     /// Goodput of all jobs together, over the time in which any was at work.
     overall: Series,
@@ -58,6 +60,7 @@ impl Board {
             events: Vec::new(),
             dirty: false,
             urgent: true,
+            news: false,
             published: Instant::now(),
             overall: Series::default(),
             busy_seconds: 0.0,
@@ -135,6 +138,14 @@ impl Board {
             let views = Arc::new(jobs.iter().map(Job::view).collect());
             *self.shown.0.lock().unwrap_or_else(PoisonError::into_inner) = (views, totals);
             (self.dirty, self.urgent) = (false, false);
+            self.news = true;
+        }
+    }
+
+    /// Wakes whoever looks, once snapshot and events are out: who is woken before finds nothing and
+    /// is not woken again.
+    pub fn wake(&mut self) {
+        if std::mem::take(&mut self.news) {
             (self.wake)();
         }
     }

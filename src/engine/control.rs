@@ -79,6 +79,7 @@ impl Control {
             self.board.publish(&mut self.jobs);
             self.settle_lines();
             self.tell_events();
+            self.board.wake();
             if self.closing && self.jobs.iter().all(|job| job.shown == RunState::Finished) {
                 return;
             }

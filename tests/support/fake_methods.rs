@@ -279,6 +279,12 @@ impl Bench {
         id
     }
 
+    /// Waits until the engine says that there is something to look at.
+    pub fn woken(&self) {
+        let call = self.woken.recv_timeout(PATIENCE);
+        call.expect("it never called");
+    }
+
     /// Waits until the look at all jobs gives something.
     pub fn until<T>(&self, what: &str, look: impl Fn(&[JobView]) -> Option<T>) -> T {
         self.until_within(PATIENCE, what, look)
