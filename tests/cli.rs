@@ -70,7 +70,7 @@ fn the_help_of_copy_names_the_options_that_work_and_no_others() {
         assert!(!help.contains(later), "{later} in:\n{help}");
     }
     for value in [
-        "auto, tcp, rsync, local",
+        "auto, tcp, rsync, sftp, local",
         "none, size, md5, sha256, blake3, xxh3",
     ] {
         assert!(help.contains(value), "{value} in:\n{help}");

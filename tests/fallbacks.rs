@@ -1,5 +1,5 @@
-//! The method that needs nothing of ours on the other side: rsync over a real sshd, and how `auto`
-//! comes to it.
+//! The methods that need nothing of ours on the other side, rsync and sftp, over a real sshd, and how
+//! `auto` comes to them.
 //! Long because each promise of the method is tested in both directions.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // tests run programs and may panic
@@ -50,17 +50,19 @@ fn spec(server: &Sshd, id: &str, sources: Vec<Location>, destination: Location) 
     spec
 }
 
-/// Reads a tree; of a link rsync sets the time only where it is in another second.
-fn kept(root: &Path) -> BTreeMap<Vec<u8>, tree::Entry> {
+/// Reads a tree as a method keeps it: sftp has whole seconds; of a link rsync sets the time only
+/// where it is in another second.
+fn kept(root: &Path, id: &str) -> BTreeMap<Vec<u8>, tree::Entry> {
     let mut all = tree::read(root);
-    let links = all.values_mut().filter(|entry| entry.kind == "link");
-    links.for_each(|entry| entry.mtime.1 = 0);
+    let coarse = |entry: &&mut tree::Entry| id == "sftp" || entry.kind == "link";
+    let entries = all.values_mut().filter(coarse);
+    entries.for_each(|entry| entry.mtime.1 = 0);
     all
 }
 
 #[track_caller]
 fn assert_same(left: &Path, right: &Path, id: &str) {
-    let (left, right) = (kept(left), kept(right));
+    let (left, right) = (kept(left, id), kept(right, id));
     for (name, entry) in &left {
         let shown = String::from_utf8_lossy(name);
         let other = right
@@ -90,7 +92,10 @@ fn varied_there_and_back(id: &str) {
         fs::create_dir(folder).unwrap();
     }
     tree::varied(&source);
-    let files = kept(&source).values().filter(|e| e.kind == "file").count() as u64;
+    let files = kept(&source, id)
+        .values()
+        .filter(|e| e.kind == "file")
+        .count() as u64;
     let push = spec(&server, id, vec![local(&source)], server.location(&there));
     let pull = spec(
         &server,
@@ -143,7 +148,12 @@ fn a_varied_tree_goes_by_rsync_and_comes_back_the_same_and_a_second_run_sends_no
     varied_there_and_back("rsync");
 }
 
-const BOTH: [&str; 1] = ["rsync"];
+#[test]
+fn a_varied_tree_goes_by_sftp_and_comes_back_the_same_and_a_second_run_sends_nothing() {
+    varied_there_and_back("sftp");
+}
+
+const BOTH: [&str; 2] = ["rsync", "sftp"];
 
 #[test]
 fn a_destination_that_is_not_there_is_the_new_name_and_a_slash_means_into() {
@@ -628,9 +638,8 @@ fn a_host_without_rsync_or_with_an_old_or_noisy_one_says_so() {
     assert_eq!(login.kind, ErrorKind::Login, "{login}");
 }
 
-#[test]
-fn auto_falls_back_to_rsync_and_says_why() {
-    let server = Sshd::start();
+/// Copies a file by `auto` and returns the summary.
+fn copied_by_auto(server: &Sshd) -> serde_json::Value {
     let user = User::new();
     let file = user.write("f", b"abc");
     let mut command = user.command();
@@ -638,17 +647,40 @@ fn auto_falls_back_to_rsync_and_says_why() {
         .env("TRANSLOAD_SSH_CONFIG", server.config())
         .args(["copy", "--json"])
         .arg(&file)
-        .arg("nas:copied");
+        .arg(format!("nas:{}", server.home().join("copied").display()));
     let ran = support::user::Ran::new(command.output().unwrap()).ends(0);
-    let lines = ran.json();
-    let summary = lines.last().unwrap();
-    assert_eq!(summary["method"], "rsync", "{summary}");
-    let why = "the agent is not on nas and may not be uploaded";
-    assert!(summary["why"].as_str().unwrap().contains(why), "{summary}");
     let copied = server.home().join("copied");
     assert_eq!(fs::read(&copied).unwrap(), b"abc");
     assert_eq!(
         fs::metadata(&copied).unwrap().permissions().mode() & 0o777,
         0o644
     );
+    ran.json().last().unwrap().clone()
+}
+
+#[test]
+fn auto_falls_back_to_rsync_and_says_why() {
+    let summary = copied_by_auto(&Sshd::start());
+    assert_eq!(summary["method"], "rsync", "{summary}");
+    let why = "the agent is not on nas and may not be uploaded";
+    assert!(summary["why"].as_str().unwrap().contains(why), "{summary}");
+}
+
+#[test]
+fn auto_ends_in_sftp_where_rsync_is_missing_too_and_says_why() {
+    let summary = copied_by_auto(&Sshd::setup().without_tool("rsync").start());
+    assert_eq!(summary["method"], "sftp", "{summary}");
+    for why in [
+        "the agent is not on nas and may not be uploaded",
+        "rsync is not installed on nas",
+    ] {
+        assert!(summary["why"].as_str().unwrap().contains(why), "{summary}");
+    }
+}
+
+#[test]
+fn auto_uses_sftp_for_an_account_that_may_only_move_files() {
+    let only = Sshd::setup().server_line("ForceCommand internal-sftp");
+    let summary = copied_by_auto(&only.start());
+    assert_eq!(summary["method"], "sftp", "{summary}");
 }

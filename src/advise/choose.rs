@@ -76,7 +76,7 @@ pub fn choose(spec: &JobSpec, offers: &[Offer], tried: &[Tried]) -> Result<Choic
             Ok(()) => {
                 return Ok(Choice {
                     id: offer.id,
-                    why: why(spec, offer.id, &refusals, tried),
+                    why: why(spec, offer.id, &order, &refusals, tried),
                 });
             }
             Err(error) => refusals.push((offer.id, error)),
@@ -132,24 +132,36 @@ fn title(id: &str) -> &str {
     }
 }
 
-fn why(spec: &JobSpec, id: &str, refusals: &[(&str, &Error)], tried: &[Tried]) -> String {
+/// Says why this one: what keeps each better one from being used, in the order of `before`.
+fn why(
+    spec: &JobSpec,
+    id: &str,
+    before: &[&str],
+    refusals: &[(&str, &Error)],
+    tried: &[Tried],
+) -> String {
     let host = shown(spec.host_key().as_bytes());
-    let reason = match (id, tried.first(), refusals.first()) {
-        ("local", ..) => "both sides are on this computer".to_owned(),
-        ("tcp", None, _) => format!("the agent answered on {host}"),
-        (_, Some(first), _) if first.id == "tcp" && tried.len() == 1 => {
-            format!("the agent is not on {host} and may not be uploaded")
+    let against = |other: &&str| {
+        let failed = tried.iter().find(|t| t.id == *other).map(|t| &t.error);
+        let refused = || refusals.iter().find(|(refused, _)| refused == other);
+        match (*other, failed) {
+            ("tcp", Some(error)) if error.kind == ErrorKind::Denied => Some(format!(
+                "the agent is not on {host} and may not be uploaded"
+            )),
+            (_, Some(error)) => Some(format!("{} did not work: {}", title(other), error.cause)),
+            (_, None) => refused()
+                .map(|(_, error)| format!("{} cannot do this: {}", title(other), error.cause)),
         }
-        (_, Some(_), _) => {
-            let failed: Vec<_> = tried.iter().map(|t| title(t.id)).collect();
-            format!("{} did not work on {host}", failed.join(" and "))
-        }
-        (_, None, Some((other, error))) => {
-            format!("{} cannot do this: {}", title(other), error.cause)
-        }
-        (_, None, None) => format!("the method for {host}"),
     };
-    format!("{}: {reason}", title(id))
+    let mut reasons: Vec<String> = before.iter().filter_map(against).collect();
+    if reasons.is_empty() {
+        reasons.push(match id {
+            "local" => "both sides are on this computer".to_owned(),
+            "tcp" => format!("the agent answered on {host}"),
+            _ => format!("the method for {host}"),
+        });
+    }
+    format!("{}: {}", title(id), reasons.join("; "))
 }
 
 #[cfg(test)]

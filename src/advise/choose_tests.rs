@@ -63,7 +63,7 @@ fn without_the_agent_rsync_is_next_then_sftp_then_the_first_error() {
     let (spec, offers) = (spec(nas(), "auto"), offers(&ALL));
     let first = choose(&spec, &offers, &[]).unwrap();
     assert_eq!(first.why, "raw TCP: the agent answered on nas");
-    let mut tried = vec![failed("tcp", ErrorKind::Tool)];
+    let mut tried = vec![failed("tcp", ErrorKind::Denied)];
     let second = choose(&spec, &offers, &tried).unwrap();
     assert_eq!(second.id, "rsync");
     assert_eq!(
@@ -72,7 +72,10 @@ fn without_the_agent_rsync_is_next_then_sftp_then_the_first_error() {
     );
     tried.push(failed("rsync", ErrorKind::Tool));
     let third = choose(&spec, &offers, &tried).unwrap();
-    assert_eq!(third.why, "sftp: raw TCP and rsync did not work on nas");
+    assert_eq!(
+        third.why,
+        "sftp: the agent is not on nas and may not be uploaded; rsync did not work: rsync"
+    );
     tried.push(failed("sftp", ErrorKind::Unsupported));
     let error = choose(&spec, &offers, &tried).unwrap_err();
     assert_eq!(error.cause.to_string(), "tcp");
@@ -116,6 +119,18 @@ fn what_a_method_does_not_support_is_said_with_the_one_that_does() {
     assert_eq!(
         choose(&spec, &offers, &[]).unwrap().why,
         "rsync: raw TCP cannot do this: two hosts"
+    );
+    let mut three = offers.clone();
+    three[0].supports = Ok(());
+    three[1].supports = Err(Error::new(ErrorKind::Unsupported, "use rsync", "no rule"));
+    three.push(Offer {
+        id: "sftp",
+        supports: Ok(()),
+    });
+    let tried = [failed("tcp", ErrorKind::Tool)];
+    assert_eq!(
+        choose(&spec, &three, &tried).unwrap().why,
+        "sftp: raw TCP did not work: tcp; rsync cannot do this: no rule"
     );
     offers.truncate(1);
     let error = choose(&spec, &offers, &[]).unwrap_err();

@@ -1,6 +1,6 @@
 //! Looks after a run from outside: cancel, stall, and limits that change while it runs.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::backend::collect::Collector;
@@ -19,13 +19,14 @@ const STALL: Duration = Duration::from_secs(30);
 /// The same while the other side waits for its disk: a weak box takes minutes to flush its cache.
 const DISK_STALL: Duration = Duration::from_secs(600);
 
-/// Watches until `done`.
+/// Watches until `done`. While `busy` is set somebody waits for a disk.
 pub(super) fn watch(
     cx: &Cx<'_>,
     abort: &Abort,
     done: &Latch,
     collector: &Collector<'_>,
     tell_limit: Option<&ControlWriter>,
+    busy: &AtomicBool,
 ) -> Result<()> {
     let progress = || {
         let now = cx.counters.snapshot();
@@ -56,6 +57,7 @@ pub(super) fn watch(
         }
         let patience = match cx.counters.snapshot().phase {
             Phase::Verifying => DISK_STALL,
+            _ if busy.load(Relaxed) => DISK_STALL,
             _ => STALL,
         };
         if since.elapsed() >= patience {

@@ -21,7 +21,7 @@ use crate::pump::staging::{Part, Staging};
 use crate::wire::message::{Settled, Terms, Want, block_size};
 
 /// A file that was asked for and did not come yet.
-pub(super) struct Expected {
+pub(crate) struct Expected {
     pub path: RelPath,
     pub decision: Decision,
     pub size: u64,
@@ -37,7 +37,7 @@ pub(super) struct Expected {
 
 /// The files that were asked for and are not settled.
 #[derive(Default)]
-pub(super) struct Expectations(Mutex<HashMap<u64, Arc<Expected>>>);
+pub(crate) struct Expectations(Mutex<HashMap<u64, Arc<Expected>>>);
 
 impl Expectations {
     pub fn get(&self, file: u64) -> Option<Arc<Expected>> {
@@ -64,20 +64,20 @@ impl Expectations {
 }
 
 /// A folder whose metadata is set when everything in it is there.
-pub(super) struct FolderMeta {
+pub(crate) struct FolderMeta {
     pub path: RelPath,
     pub mode: Option<u32>,
     pub mtime: Option<FileTime>,
 }
 
 /// What became of one entry at once.
-pub(super) enum Admitted {
+pub(crate) enum Admitted {
     Settled(Settled),
     Wanted(Want),
 }
 
 /// What decides.
-pub(super) struct Admit<'a> {
+pub(crate) struct Admit<'a> {
     /// `None` in a dry run whose destination is not there.
     pub root: Option<&'a Arc<Root>>,
     pub terms: Terms,
@@ -90,6 +90,8 @@ pub(super) struct Admit<'a> {
     pub last: Option<(Option<RelPath>, Arc<Dir>)>,
     /// Temporary names of links.
     pub links: u64,
+    /// The source tells times without fractions of a second, so fractions here say nothing.
+    pub whole_seconds: bool,
 }
 
 impl Admit<'_> {
@@ -153,10 +155,14 @@ impl Admit<'_> {
             EntryKind::Symlink => Some(dir.read_link(entry.path.name())?),
             _ => None,
         };
+        let mut mtime = stat.mtime;
+        if self.whole_seconds {
+            mtime.nanos = 0;
+        }
         Ok(Some(Existing {
             kind: stat.kind,
             size: stat.size,
-            mtime: stat.mtime,
+            mtime,
             mode: stat.mode,
             link,
         }))
@@ -351,7 +357,7 @@ fn part_name(entry: &Entry) -> Vec<u8> {
 }
 
 /// Gives a part its final name; returns the name where it had to be another one.
-pub(super) fn place(part: &Part, dir: &Dir, name: &[u8], decision: Decision) -> Result<Vec<u8>> {
+pub(crate) fn place(part: &Part, dir: &Dir, name: &[u8], decision: Decision) -> Result<Vec<u8>> {
     let appeared = |e: Error| match e.kind {
         ErrorKind::Exists => Error::new(
             ErrorKind::Exists,

@@ -42,7 +42,7 @@ const GROUP_TIME: Duration = Duration::from_millis(20);
 const AGAIN: u8 = 1;
 
 /// What the commit thread is told.
-pub(super) enum Note {
+pub(crate) enum Note {
     /// So many files were asked for.
     Wanted(u64),
     /// Parts are whole.
@@ -58,7 +58,7 @@ pub(super) enum Note {
 }
 
 /// Where the results go.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// Entries are settled.
     fn settled(&self, list: Vec<(Settled, Arc<Expected>)>) -> Result<()>;
     /// A file is to be sent again.
@@ -68,7 +68,7 @@ pub(super) trait Sink {
 }
 
 /// What the commit thread needs.
-pub(super) struct Commit<'a> {
+pub(crate) struct Commit<'a> {
     pub notes: &'a Receiver<Note>,
     pub root: &'a Arc<Root>,
     pub terms: Terms,
@@ -483,7 +483,7 @@ fn agree(algorithm: Algorithm, here: Option<Digest>, there: Option<Digest>) -> b
 }
 
 /// Digests an open file from its beginning.
-pub(super) fn digest_file(
+pub(crate) fn digest_file(
     file: &File,
     algorithm: Algorithm,
     abort: &Abort,

@@ -135,6 +135,7 @@ impl DirectRun<'_> {
                 abort,
                 last: None,
                 links: 0,
+                whole_seconds: false,
             };
             let mut announce =
                 |first, entries| sink.entries(&mut admit, &commit_tx, first, entries);

@@ -28,7 +28,7 @@ use crate::wire::frame::{Kind, read_batch};
 use crate::wire::message::Terms;
 
 /// A part that is whole, or why it never will be.
-pub(super) struct Landed {
+pub(crate) struct Landed {
     pub file: u64,
     pub attempt: u8,
     pub size: u64,
@@ -332,7 +332,7 @@ impl Disk<'_> {
 }
 
 /// Returns this process's mask for new files, read once: reading it means setting it.
-pub(super) fn umask() -> u32 {
+pub(crate) fn umask() -> u32 {
     use rustix::fs::Mode;
     static MASK: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
     *MASK.get_or_init(|| {
@@ -343,7 +343,7 @@ pub(super) fn umask() -> u32 {
 }
 
 /// Says what a file system does not keep.
-pub(super) fn not_kept(kept: MetaKept, root: &Root) -> Error {
+pub(crate) fn not_kept(kept: MetaKept, root: &Root) -> Error {
     let what = match (kept.times, kept.mode) {
         (false, false) => "modification times and permissions",
         (false, true) => "modification times",

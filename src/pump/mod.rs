@@ -15,13 +15,13 @@
 //! | `commit` | compares digests, makes groups durable, gives final names | the disk |
 
 pub mod abort;
-mod admit;
-mod commit;
+pub(crate) mod admit;
+pub(crate) mod commit;
 pub mod control;
 pub mod destination;
 mod digest;
 pub mod direct;
-mod disk;
+pub(crate) mod disk;
 pub mod lane;
 pub mod latch;
 pub mod limit;
@@ -34,7 +34,7 @@ pub mod report;
 mod scan;
 pub mod send;
 pub mod source;
-mod staging;
+pub(crate) mod staging;
 
 /// Bytes of a buffer: one block of a large file. Smaller ones cost more hand-overs between threads
 /// (with half of it a large file takes a tenth longer); larger ones leave the cache.

@@ -186,6 +186,7 @@ impl ReceiveRun<'_> {
                 abort,
                 last: None,
                 links: 0,
+                whole_seconds: false,
             };
             let hearing = Hearing {
                 run: self,

@@ -10,10 +10,10 @@ use crate::model::relpath::RelPath;
 use crate::pump::name;
 
 /// The folder of parts that are resumed.
-pub(super) const LARGE: &str = "large";
+pub(crate) const LARGE: &str = "large";
 
 /// An open staging folder.
-pub(super) struct Staging {
+pub(crate) struct Staging {
     root: Arc<Root>,
     name: String,
     /// Parts of large files, kept for the next attempt when a run ends early.
@@ -76,7 +76,7 @@ impl Staging {
 
 /// Where a part lies.
 #[derive(Clone)]
-pub(super) struct Part {
+pub(crate) struct Part {
     pub dir: Arc<Dir>,
     pub name: Vec<u8>,
 }

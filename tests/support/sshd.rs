@@ -44,6 +44,7 @@ pub struct Setup {
     password_only: bool,
     agent: Option<PathBuf>,
     missing_tools: Vec<String>,
+    sftp_server: Option<String>,
     server_lines: String,
     client_lines: String,
 }
@@ -115,6 +116,12 @@ impl Setup {
     /// Allows this many sessions on one connection.
     pub fn max_sessions(self, count: u32) -> Self {
         self.server_line(&format!("MaxSessions {count}"))
+    }
+
+    /// Starts this command as the sftp server; none for an empty one.
+    pub fn sftp_server(mut self, command: &str) -> Self {
+        self.sftp_server = Some(command.into());
+        self
     }
 
     /// Adds a line to the server's configuration; it wins over the usual ones.
@@ -225,14 +232,18 @@ impl Setup {
              KbdInteractiveAuthentication no\n\
              PasswordAuthentication {password}\n\
              PubkeyAuthentication {key}\n\
-             LogLevel VERBOSE\n\
-             Subsystem sftp /usr/lib/openssh/sftp-server\n",
+             LogLevel VERBOSE\n",
             host_key = at("host_key"),
             authorized = at("authorized_keys"),
             login = folder.join("login").display(),
             password = yes_no(self.password_only),
             key = yes_no(!self.password_only),
         );
+        match self.sftp_server.as_deref() {
+            None => text += "Subsystem sftp /usr/lib/openssh/sftp-server\n",
+            Some("") => {}
+            Some(command) => text += &format!("Subsystem sftp {command}\n"),
+        }
         if let Some(banner) = &self.banner {
             fs::write(folder.join("banner"), banner).unwrap();
             let _ = writeln!(text, "Banner {}", at("banner"));
@@ -291,6 +302,7 @@ impl Sshd {
             password_only: false,
             agent: None,
             missing_tools: Vec::new(),
+            sftp_server: None,
             server_lines: String::new(),
             client_lines: String::new(),
         }

@@ -1,6 +1,7 @@
 //! Method `local`: between folders of this computer, mounted disks and shares included.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use crate::backend::collect::Collector;
 use crate::backend::contract::{Backend, Caps, Session};
@@ -123,10 +124,12 @@ impl LocalSession {
             observer: &collector,
             abort: &abort,
         };
+        // Nobody here says that it waits for its disk; the phase does.
+        let busy = AtomicBool::new(false);
         let result = std::thread::scope(|scope| {
-            let (abort, done, collector) = (&abort, &done, &collector);
+            let (abort, done, collector, busy) = (&abort, &done, &collector, &busy);
             abort.thread(scope, "watch".into(), move || {
-                watch(cx, abort, done, collector, None)
+                watch(cx, abort, done, collector, None, busy)
             });
             let result = run.run();
             done.set();

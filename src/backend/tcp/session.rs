@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::BufReader;
 use std::process::ChildStdout;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::backend::collect::Collector;
@@ -115,12 +116,14 @@ impl TcpSession {
         let abort = Abort::default();
         let done = Latch::default();
         let collector = Collector::new(cx, dry_run);
+        // The agent's own words keep a run alive whose disk is slow.
+        let busy = AtomicBool::new(false);
         let killer = self.child.killer();
         abort.on_stop(move |_| killer.kill());
         let push = matches!(ends(&self.spec)?, Ends::Push { .. });
         let control = self.control.clone();
         let result = std::thread::scope(|scope| {
-            let (abort, done, collector) = (&abort, &done, &collector);
+            let (abort, done, collector, busy) = (&abort, &done, &collector, &busy);
             let control = &*control;
             abort.thread(scope, "watch".into(), move || {
                 watch(
@@ -129,6 +132,7 @@ impl TcpSession {
                     done,
                     collector,
                     (!push && !dry_run).then_some(control),
+                    busy,
                 )
             });
             let result = self.serve(cx, dry_run, collector, abort);
