@@ -153,7 +153,7 @@ pub(super) fn read_version(packet: &[u8]) -> Result<Vec<Vec<u8>>> {
     Ok(extensions)
 }
 
-/// Reads the answer to [`Request::Limits`]: the longest read and write; 0 for no limit.
+/// Reads the answer to [`super::request::Request::Limits`]: the longest read and write; 0 for no limit.
 ///
 /// # Errors
 /// `Protocol` when it is cut.
@@ -163,7 +163,7 @@ pub(super) fn read_limits(body: &[u8]) -> Result<(u64, u64)> {
     Ok((fields.long()?, fields.long()?))
 }
 
-/// Reads the answer to [`Request::Statvfs`]: bytes and files for which there is room.
+/// Reads the answer to [`super::request::Request::Statvfs`]: bytes and files for which there is room.
 ///
 /// # Errors
 /// `Protocol` when it is cut.
