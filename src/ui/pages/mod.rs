@@ -7,13 +7,13 @@ pub mod queue;
 pub mod table;
 pub mod verification;
 
-use egui::{CornerRadius, RichText, Sense, Ui, Vec2, WidgetInfo};
+use egui::{Align, CornerRadius, Layout, RichText, Sense, Ui, Vec2, WidgetInfo};
 
 use crate::present::units::count;
-use crate::ui::parts::controls::soft;
+use crate::ui::parts::controls::{cut, soft};
 use crate::ui::ports::Jobs;
 use crate::ui::state::{State, Tab};
-use crate::ui::theme::palette;
+use crate::ui::theme::{palette, tokens};
 use crate::ui::wish::{Deed, Wish, keys};
 
 /// Draws the tabs and the page that is chosen.
@@ -71,11 +71,23 @@ fn tabs(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
         .hline(line.x_range(), y, egui::Stroke::new(1.0, p.line));
 }
 
-/// Says of which job a page tells.
+/// Says of which job a page tells, cut to the room there is.
 pub fn whose(ui: &mut Ui, state: &State) {
     if let Some(subject) = state.subject() {
-        soft(ui, subject.title);
+        cut(ui, RichText::new(subject.title).color(palette(ui).soft));
     }
+}
+
+/// Gives what is left of a wrapping line to contents that begin at its right edge; they get a line
+/// of their own where less than `least` points are left.
+pub fn rest_of_line(ui: &mut Ui, least: f32, contents: impl FnOnce(&mut Ui)) {
+    if ui.available_size_before_wrap().x < least {
+        ui.end_row();
+    }
+    // A fraction too much would wrap once more.
+    let room = (ui.available_size_before_wrap().x - 1.0).floor().max(1.0);
+    let size = Vec2::new(room, tokens().space.control);
+    ui.allocate_ui_with_layout(size, Layout::right_to_left(Align::Center), contents);
 }
 
 /// Fills an empty page with what to do.

@@ -1,6 +1,6 @@
 //! The plan: what a simulation found, a step an item, with counts by action.
 
-use egui::{Align, Layout, RichText, Ui};
+use egui::{RichText, Ui};
 use egui_extras::{Column, TableRow};
 
 use crate::model::entry::{Action, EntryKind};
@@ -8,7 +8,7 @@ use crate::model::plan::{PlanTotals, Step};
 use crate::model::untrusted::shown;
 use crate::present::text::{action, plan, reason};
 use crate::present::units::bytes;
-use crate::ui::pages::{empty, table, whose};
+use crate::ui::pages::{empty, rest_of_line, table, whose};
 use crate::ui::parts::controls::{cut, icon, right, soft};
 use crate::ui::parts::icon::Icon;
 use crate::ui::ports::Jobs;
@@ -38,7 +38,7 @@ pub fn show(ui: &mut Ui, state: &mut State, jobs: &dyn Jobs) {
             ui.label(RichText::new(plan(totals)).color(colour));
             conflicts(ui, totals);
         }
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| whose(ui, state));
+        rest_of_line(ui, 120.0, |ui| whose(ui, state));
     });
     if total == 0 {
         let words = match totals {

@@ -1,7 +1,7 @@
 //! The verification table: a verdict a file. Only the rows on screen are asked for, so a million
 //! of them cost no more than forty.
 
-use egui::{Align, Color32, Layout, RichText, Ui};
+use egui::{Color32, RichText, Ui};
 use egui_extras::{Column, TableRow};
 
 use crate::engine::RowPage;
@@ -10,7 +10,7 @@ use crate::model::untrusted::shown;
 use crate::model::verdict::{Row, Verdict, When};
 use crate::present::text::{VERDICTS, verdict, verdict_word};
 use crate::present::units::{bytes, count, counted};
-use crate::ui::pages::{empty, table, whose};
+use crate::ui::pages::{empty, rest_of_line, table, whose};
 use crate::ui::parts::controls::{Weight, button, choice, cut, field, icon, right, soft};
 use crate::ui::parts::icon::Icon;
 use crate::ui::ports::Jobs;
@@ -79,7 +79,8 @@ fn tools(ui: &mut Ui, state: &mut State, page: &RowPage, wishes: &mut Vec<Wish>)
                 format!("the first {most} are shown; filter for the others"),
             );
         }
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        // The button, and enough of the title to tell one job from another.
+        rest_of_line(ui, 200.0, |ui| {
             let save = button(
                 ui,
                 Some(Icon::Save),
