@@ -14,7 +14,7 @@ use fake_ports::{World, ended, nas, running, totals, unreachable};
 use stage::{Stage, open, open_sized, with_profiles};
 use transload::engine::Command;
 use transload::model::drop::{DropEvent, DroppedItem};
-use transload::model::event::{Answer, Question, QuestionKind};
+use transload::model::event::{Answer, Event, EventKind, Question, QuestionKind};
 use transload::model::job::JobId;
 use transload::model::location::Location;
 use transload::model::outcome::{Abort, Outcome};
@@ -119,11 +119,11 @@ fn a_deleted_profile_comes_back_by_undo() {
         .window
         .key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::Delete);
     stage.settle();
-    stage.expect("Deleted Photos");
+    stage.expect("Deleted 'Photos'");
     assert!(stage.window.query_by_label("Photos, not run yet").is_none());
     stage.press("Undo");
     stage.expect("Photos, not run yet");
-    assert!(!stage.shows("Deleted Photos"));
+    assert!(!stage.shows("Deleted 'Photos'"));
 }
 
 #[test]
@@ -542,4 +542,138 @@ fn the_queue_keeps_what_can_go_on_and_the_history_shows_the_rest() {
     assert_eq!(stage.window.state().state.tab, Tab::Verification);
     assert_eq!(stage.window.state().state.job, Some(JobId([7; 16])));
     stage.expect("80 files");
+}
+
+#[test]
+fn a_long_title_is_cut_and_lies_over_nothing() {
+    let title = "The whole of last year's pictures and films, ".repeat(3);
+    let world = World {
+        rows: 80,
+        steps: 60,
+        ..with_profiles()
+    };
+    let mut stage = open_sized(world, [900.0, 600.0], |builder| builder);
+    let mut job = ended(1, &title, Outcome::Completed);
+    job.plan = Some(totals());
+    stage.set_jobs(vec![job]);
+    for (tab, others) in [
+        (
+            "Plan",
+            &["12 to create", "for the conflict rule to decide"][..],
+        ),
+        (
+            "Verification",
+            &["80 files", "Filter by name", "Verdict", "Save list"][..],
+        ),
+    ] {
+        stage.click(tab);
+        let list = stage.window.get_by_label("Music, not run yet").rect();
+        let shown = stage.window.get_by_role_and_label(Role::Label, &title);
+        let shown = shown.rect();
+        assert!(
+            shown.left() > list.right() && shown.right() < 900.0,
+            "{shown} leaves the page {tab}"
+        );
+        assert!(shown.width() > 60.0, "{shown} is too little on {tab}");
+        for other in others {
+            for node in stage.window.query_all_by_label_contains(other) {
+                let other_rect = node.rect();
+                assert!(
+                    !shown.shrink(1.0).intersects(other_rect),
+                    "{shown} lies over '{other}' at {other_rect} on {tab}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn jobs_that_are_not_over_stand_above_those_that_ended_last_ended_first() {
+    let mut stage = open_sized(with_profiles(), [1100.0, 1400.0], |builder| builder);
+    let waiting = fake_ports::job(fake_ports::spec(4, "Waits"));
+    let done = |n, title| ended(n, title, Outcome::Completed);
+    stage.set_jobs(vec![
+        running(1, "Late"),
+        done(2, "Early"),
+        running(3, "Runs"),
+        waiting.clone(),
+    ]);
+    stage.set_jobs(vec![
+        done(1, "Late"),
+        done(2, "Early"),
+        running(3, "Runs"),
+        waiting,
+    ]);
+    let tops = ["Runs", "Waits", "Late", "Early"].map(|title| {
+        let name = format!("Job {title}");
+        stage.window.get_by_label(&name).rect().top()
+    });
+    assert!(tops.is_sorted(), "{tops:?}");
+}
+
+#[test]
+fn the_queue_scrolls_to_a_job_that_was_just_started() {
+    let mut stage = open_sized(with_profiles(), [900.0, 600.0], |builder| builder);
+    let jobs = (1..30).map(|n| running(n, &format!("Job {n}"))).collect();
+    stage.set_jobs(jobs);
+    assert!(!stage.shows("Job Job 29"));
+    stage.press("Start");
+    let card = stage.window.get_by_label("Job Photos").rect();
+    let graph = stage.window.get_by_label_contains("Throughput of").rect();
+    assert!(card.bottom() <= graph.top(), "{card} is behind {graph}");
+}
+
+#[test]
+fn the_list_scrolls_to_a_profile_that_was_just_made() {
+    let mut world = with_profiles();
+    for n in 3..40 {
+        let profile = fake_ports::profile(n, &format!("Profile {n}"));
+        world.shelf.push(ShelfItem::Ready(Arc::new(profile)));
+    }
+    let mut stage = open_sized(world, [900.0, 600.0], |builder| builder);
+    let copy = egui::Key::D;
+    stage
+        .window
+        .key_press_modifiers(egui::Modifiers::COMMAND, copy);
+    stage.settle();
+    let row = stage.window.get_by_label("Photos (copy), not run yet");
+    assert!(
+        row.rect().bottom() < 600.0,
+        "{} is out of sight",
+        row.rect()
+    );
+}
+
+#[test]
+fn the_graph_takes_no_room_while_it_has_no_curve() {
+    let mut stage = open_sized(with_profiles(), [900.0, 600.0], |builder| builder);
+    let mut brief = ended(1, "Brief", Outcome::Completed);
+    brief.series = Arc::default();
+    stage.set_jobs(vec![brief.clone()]);
+    assert!(!stage.shows("Throughput of"));
+    let waiting = fake_ports::job(fake_ports::spec(2, "Waits"));
+    stage.set_jobs(vec![brief, waiting]);
+    stage.expect("Throughput of all jobs");
+}
+
+#[test]
+fn a_note_about_a_failed_job_says_what_to_do() {
+    let mut stage = open(with_profiles());
+    let job = ended(1, "Photos", Outcome::Failed(unreachable()));
+    let (outcome, report) = job.end.clone().unwrap();
+    stage.set_jobs(vec![job]);
+    let kind = EventKind::Finished(outcome, report);
+    let job = JobId([1; 16]);
+    stage
+        .world
+        .borrow_mut()
+        .events
+        .push_back(Event { job, kind });
+    stage.settle();
+    let toasts = &stage.window.state().state.toasts;
+    let hint = "Check that the host is on and that its name is right.";
+    assert!(
+        toasts.iter().any(|toast| toast.text.ends_with(hint)),
+        "{toasts:?}"
+    );
 }

@@ -171,6 +171,7 @@ fn select(state: &mut State, ports: &mut Ports, id: Option<&ProfileId>) {
     }
     let profile = id.and_then(|id| state.profile(id)).cloned();
     state.selected = profile.as_ref().map(|profile| profile.id.clone());
+    state.sought_profile = state.selected.clone();
     state.draft = profile.map(|profile| Draft::of(&profile));
     if let Some(id) = &state.selected {
         ports.library.send(Order::Selected(id.clone()));
@@ -185,20 +186,16 @@ fn delete(state: &mut State, ports: &mut Ports) {
     let ids: Vec<ProfileId> = state.profiles().map(|profile| profile.id.clone()).collect();
     let at = ids.iter().position(|other| *other == id).unwrap_or(0);
     let next = ids.get(at + 1).or_else(|| ids[..at].last()).cloned();
-    let name = state
-        .draft
-        .as_ref()
-        .map(|d| shown(d.profile.name.as_bytes()))
-        .unwrap_or_default();
+    let name = edited_or_saved(state, &id).map_or("", |profile| profile.name.trim());
+    let said = match name {
+        "" => "Deleted the unnamed profile".to_owned(),
+        name => format!("Deleted '{}'", shown(name.as_bytes())),
+    };
     // What stands in the fields goes with the profile; Undo brings back what was saved.
     state.draft = None;
     select(state, ports, next.as_ref());
     ports.library.send(Order::Delete(id.clone()));
-    state.toast(
-        format!("Deleted {name}"),
-        Tone::Plain,
-        Some(("Undo", Wish::Restore(id))),
-    );
+    state.toast(said, Tone::Plain, Some(("Undo", Wish::Restore(id))));
 }
 
 fn shift(state: &mut State, ports: &mut Ports, by: isize) {
@@ -213,6 +210,7 @@ fn shift(state: &mut State, ports: &mut Ports, by: isize) {
         return;
     };
     order.swap(at, to);
+    state.sought_profile = state.selected.clone();
     reorder(state, ports, order);
 }
 
@@ -290,6 +288,7 @@ fn submit(state: &mut State, ports: &mut Ports, new: New) {
     spec.consent = state.consent(&host);
     state.job = Some(spec.id);
     state.queued = Some(spec.id);
+    state.sought_job = Some((spec.id, false));
     state.tab = if dry_run { Tab::Plan } else { Tab::Queue };
     ports.jobs.send(Command::Submit(Box::new(spec)));
 }
@@ -448,7 +447,10 @@ fn with_job(state: &mut State, ports: &mut Ports, id: JobId, deed: JobDeed) {
         JobDeed::Pause => Command::Pause(id),
         JobDeed::Resume => Command::Resume(id),
         JobDeed::Cancel => Command::Cancel(id),
-        JobDeed::Retry => Command::Retry(id),
+        JobDeed::Retry => {
+            state.sought_job = Some((id, true));
+            Command::Retry(id)
+        }
         JobDeed::Remove => Command::Remove(id),
         JobDeed::Up | JobDeed::Down => {
             let mut queued = state

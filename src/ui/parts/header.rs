@@ -1,14 +1,14 @@
 //! The top line of the editor: the profile's name, Simulate, Start and the menu, always in the same
 //! places.
 
-use egui::{Align, Button, FontId, Frame, Layout, Margin, TextEdit, Ui, Vec2};
+use egui::{Align, Button, FontId, Frame, Layout, Margin, Response, TextEdit, Ui, Vec2};
 
 use crate::model::progress::RunState;
 use crate::ui::parts::controls::{Weight, button, icon_button};
 use crate::ui::parts::icon::Icon;
 use crate::ui::state::{Focus, State};
 use crate::ui::theme::{palette, tokens};
-use crate::ui::wish::{Deed, TABLE, Wish, keys};
+use crate::ui::wish::{Deed, DeedRow, TABLE, Wish, keys};
 
 /// Draws the line.
 pub fn show(ui: &mut Ui, state: &mut State, wishes: &mut Vec<Wish>) {
@@ -111,13 +111,26 @@ fn menu(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
                     if let Deed::Look(look) = row.deed {
                         item = item.selected(look == state.look);
                     }
-                    if ui.add_enabled(possible(state, row.deed), item).clicked() {
+                    let item = ui.add_enabled(possible(state, row.deed), item);
+                    if with_help(item, row).clicked() {
                         wishes.push(Wish::Do(row.deed));
                         ui.close();
                     }
                 }
             });
     });
+}
+
+/// Tells beside a menu's entry what its keys do not say.
+pub fn with_help(item: Response, row: &DeedRow) -> Response {
+    match row.deed {
+        Deed::Delete => item
+            .on_hover_text(
+                "While you type in a field, these keys take away text; press Escape first.",
+            )
+            .accessible_name(row.title),
+        _ => item,
+    }
 }
 
 /// Says whether a command makes sense now.

@@ -1,5 +1,6 @@
 //! The list of profiles at the left: search, new, the state of the last run. It never hides.
 
+use egui::style::ScrollAnimation;
 use egui::{
     CornerRadius, FontId, Key, Pos2, Rect, Response, RichText, ScrollArea, Sense, Stroke,
     TextStyle, Ui, Vec2, WidgetInfo,
@@ -12,6 +13,7 @@ use crate::present::text::{outcome_short, share, state};
 use crate::present::units::ago;
 use crate::store::profiles::Damaged;
 use crate::ui::parts::controls::{field, icon_button, note, soft};
+use crate::ui::parts::header::with_help;
 use crate::ui::parts::icon::Icon;
 use crate::ui::ports::ShelfItem;
 use crate::ui::state::{Focus, State, Tone};
@@ -46,12 +48,17 @@ pub fn show(ui: &mut Ui, state: &mut State, wishes: &mut Vec<Wish>) {
         .show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 2.0;
             let mut any = false;
+            let mut found = false;
             for item in &state.shelf {
                 match item {
                     ShelfItem::Ready(profile) if matches(profile, &needle) => {
                         any = true;
                         let profile = current(state, profile);
-                        row(ui, state, profile, wishes);
+                        let shown = row(ui, state, profile, wishes);
+                        if state.sought_profile.as_ref() == Some(&profile.id) {
+                            found = true;
+                            shown.scroll_to_me_animation(None, ScrollAnimation::none());
+                        }
                     }
                     ShelfItem::Ready(_) => {}
                     ShelfItem::Damaged(damaged) => {
@@ -59,6 +66,9 @@ pub fn show(ui: &mut Ui, state: &mut State, wishes: &mut Vec<Wish>) {
                         damaged_row(ui, damaged);
                     }
                 }
+            }
+            if found {
+                state.sought_profile = None;
             }
             if !any && state.loaded {
                 ui.add_space(space.pad);
@@ -139,7 +149,7 @@ pub fn tone_colour(p: &Palette, tone: Tone) -> egui::Color32 {
     }
 }
 
-fn row(ui: &mut Ui, state: &State, profile: &Profile, wishes: &mut Vec<Wish>) {
+fn row(ui: &mut Ui, state: &State, profile: &Profile, wishes: &mut Vec<Wish>) -> Response {
     let selected = state.selected.as_ref() == Some(&profile.id);
     let (icon, tone, under) = last_run(state, &profile.id);
     let name = match profile.name.trim() {
@@ -163,12 +173,13 @@ fn row(ui: &mut Ui, state: &State, profile: &Profile, wishes: &mut Vec<Wish>) {
             if let Some(keys) = &row.keys {
                 button = button.shortcut_text(ui.ctx().format_shortcut(keys));
             }
-            if ui.add(button).clicked() {
+            if with_help(ui.add(button), row).clicked() {
                 wishes.push(Wish::Do(row.deed));
                 ui.close();
             }
         }
     });
+    response
 }
 
 fn on_a_profile(deed: Deed) -> bool {

@@ -3,6 +3,7 @@
 
 mod nouns;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +55,13 @@ pub struct State {
     pub focus: Option<Focus>,
     /// The jobs in the order of the list.
     pub jobs: Arc<Vec<JobView>>,
+    /// Where the queue's cards are in `jobs`: those that are not over, then those that ended, the
+    /// one that ended last first.
+    pub rows: Vec<usize>,
+    /// A job that the queue is to scroll to; `true`: once it is not over.
+    pub sought_job: Option<(JobId, bool)>,
+    /// A profile that the list is to scroll to.
+    pub sought_profile: Option<ProfileId>,
     /// Sums over all jobs.
     pub totals: Totals,
     /// Which of them, or of the runs, is looked at; `None` means all of them.
@@ -97,6 +105,8 @@ pub struct State {
     /// The program ends.
     pub quitting: bool,
     next_toast: u64,
+    /// Numbers those jobs that ended in the order in which they did.
+    endings: BTreeMap<JobId, usize>,
 }
 
 /// What others report to the window.
@@ -164,6 +174,7 @@ impl State {
         }
         self.totals = totals;
         self.jobs = jobs;
+        self.arrange();
         let known = |id| self.jobs.iter().any(|job| job.spec.id == id) || self.run(id).is_some();
         if !self.job.is_some_and(known) {
             // A job that was just queued is in the next snapshot.
@@ -172,6 +183,36 @@ impl State {
             self.queued = None;
         }
         self.standing_answers(wishes);
+    }
+
+    /// Puts the queue's cards in order.
+    fn arrange(&mut self) {
+        let mut next = self.endings.values().max().map_or(0, |last| last + 1);
+        let mut endings = BTreeMap::new();
+        for job in self.jobs.iter().filter(|job| job.end.is_some()) {
+            let id = job.spec.id;
+            let place = self.endings.get(&id).copied().unwrap_or_else(|| {
+                next += 1;
+                next - 1
+            });
+            endings.insert(id, place);
+        }
+        self.endings = endings;
+        let mut rows: Vec<usize> = (0..self.jobs.len()).collect();
+        rows.sort_by_key(|at| {
+            let ended = self.endings.get(&self.jobs[*at].spec.id);
+            ended.map(|place| Reverse(*place))
+        });
+        self.rows = rows;
+    }
+
+    /// Returns the card that the queue is to scroll to, if it is there.
+    pub fn sought_row(&self) -> Option<usize> {
+        let (id, live) = self.sought_job?;
+        self.rows.iter().position(|at| {
+            let job = &self.jobs[*at];
+            job.spec.id == id && !(live && job.end.is_some())
+        })
     }
 
     fn library(&mut self, news: LibraryNews, wishes: &mut Vec<Wish>) {
@@ -247,7 +288,12 @@ impl State {
             Outcome::Refused(_) | Outcome::Failed(_) => (Tone::Bad, Tab::Queue),
         };
         let title = Untrusted::from(job.spec.title.as_str());
-        let text = format!("{title}\n{}", outcome(&how, &report));
+        let mut text = format!("{title}\n{}", outcome(&how, &report));
+        if let Outcome::Refused(error) | Outcome::Failed(error) = &how {
+            if let Some(hint) = &error.hint {
+                text = format!("{text}\n{}", sentence(hint));
+            }
+        }
         let id = job.spec.id;
         self.toast(text, tone, Some(("Show", Wish::ShowJob(id, tab))));
     }
