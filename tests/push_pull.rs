@@ -9,6 +9,7 @@ mod tree;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use direct::{Told, job, plan, run};
@@ -375,4 +376,32 @@ fn what_is_not_copied_is_named_and_the_rest_arrives() {
     );
     assert_eq!(fs::read(to.join("src/ok")).unwrap(), b"ok");
     assert!(to.join("src/in the way").is_dir());
+}
+
+#[test]
+fn what_keeps_no_permissions_gets_those_that_any_program_would_give_it() {
+    let (server, dir) = (server(), temp_dir());
+    let source = dir.path().join("src");
+    fs::create_dir(&source).unwrap();
+    tree::file(&source.join("file"), b"1", 0o600, 1_000, 0);
+    fs::create_dir(source.join("folder")).unwrap();
+    fs::set_permissions(source.join("folder"), fs::Permissions::from_mode(0o700)).unwrap();
+    // What a program of the same account makes there.
+    let made = dir.path().join("made");
+    fs::create_dir(&made).unwrap();
+    fs::write(made.join("file"), b"1").unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for push in [true, false] {
+        let to = dir.path().join(format!("to-{push}/new"));
+        let mut spec = match push {
+            true => tcp(&server, vec![local(&source)], server.location(&to)),
+            false => tcp(&server, vec![server.location(&source)], local(&to)),
+        };
+        spec.settings.preserve.permissions = false;
+        run(&Tcp, &spec, &Told::default()).unwrap();
+        assert_eq!(mode(&to.join("file")), mode(&made.join("file")), "{push}");
+        for folder in [&to, &to.join("folder"), &to.parent().unwrap().to_owned()] {
+            assert_eq!(mode(folder), mode(&made), "{push} {folder:?}");
+        }
+    }
 }

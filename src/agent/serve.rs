@@ -102,10 +102,7 @@ fn run(
         .map(|a| a.to_string())
         .collect();
     let (abort, counters) = (Abort::default(), Counters::default());
-    let throttle = Throttle {
-        limit: LimitCell::default(),
-        pause: Pause::default(),
-    };
+    let throttle = Throttle::new(LimitCell::default(), Pause::default());
     // The caller of a run waits for the client's next word; the client ends the session on this.
     let last = control.clone();
     abort.on_stop(move |error| {

@@ -269,7 +269,11 @@ impl Run<'_> {
             outcome => outcome,
         };
         self.out.clear();
-        let code = exit::exit_code(&outcome, &report, &self.errors);
+        let mut code = exit::exit_code(&outcome, &report, &self.errors);
+        if self.spec.dry_run && !self.errors.is_empty() {
+            // A plan that could not look at everything is not the whole plan.
+            code = exit::worst([code, exit::PARTIAL]);
+        }
         if self.out.is_closed() {
             return Ok(code);
         }

@@ -59,8 +59,13 @@ fn dispatch(cli: Cli, window: Option<Window>) -> u8 {
         }
         code
     });
-    out.flush();
-    code
+    match out.finish() {
+        Some(error) => {
+            out.error(&error);
+            exit::worst([code, exit::of_error(&error)])
+        }
+        None => code,
+    }
 }
 
 fn output_of(cli: &Cli) -> OutputArgs {

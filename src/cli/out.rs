@@ -20,6 +20,8 @@ pub struct Out {
     bar: RefCell<Option<ProgressBar>>,
     stdout: RefCell<BufWriter<Stdout>>,
     closed: Cell<bool>,
+    /// Why stdout cannot be written to, though somebody may be there to read it: a full disk.
+    lost: RefCell<Option<std::io::Error>>,
 }
 
 impl Out {
@@ -34,6 +36,7 @@ impl Out {
             bar: RefCell::new(None),
             stdout: RefCell::new(BufWriter::new(std::io::stdout())),
             closed: Cell::new(false),
+            lost: RefCell::new(None),
         }
     }
 
@@ -121,8 +124,27 @@ impl Out {
 
     /// Hands what was written to whoever reads stdout.
     pub fn flush(&self) {
-        if self.stdout.borrow_mut().flush().is_err() {
+        if let Err(error) = self.stdout.borrow_mut().flush() {
+            self.fails(error);
+        }
+    }
+
+    /// Hands on the rest, and returns why something of it never got out.
+    pub fn finish(&self) -> Option<Error> {
+        self.flush();
+        let lost = self.lost.borrow_mut().take()?;
+        Some(
+            Error::io("write the output", &lost)
+                .hint("what was done is done; only its telling is lost"),
+        )
+    }
+
+    /// Takes note that stdout takes nothing any more; what is done goes on unless the reader left.
+    fn fails(&self, error: std::io::Error) {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
             self.closed.set(true);
+        } else {
+            self.lost.borrow_mut().get_or_insert(error);
         }
     }
 
@@ -164,8 +186,12 @@ impl Out {
     }
 
     fn write(&self, bytes: &[u8]) {
-        if !self.closed.get() && self.stdout.borrow_mut().write_all(bytes).is_err() {
-            self.closed.set(true);
+        if self.closed.get() || self.lost.borrow().is_some() {
+            return;
+        }
+        let written = self.stdout.borrow_mut().write_all(bytes);
+        if let Err(error) = written {
+            self.fails(error);
         }
     }
 

@@ -79,15 +79,24 @@ fn far_root(root: &Location) -> Error {
 
 fn ending(checks: &Checks) -> Outcome {
     let tally = &checks.tally;
-    if tally.differs + tally.failed + checks.bad_lines == 0 {
-        return Outcome::Completed;
+    let bad = tally.differs + tally.failed + checks.bad_lines;
+    if tally.verified + bad == 0 {
+        let cause = "there is no line with a digest and a name in it";
+        let error = Error::new(ErrorKind::Config, "read the list", cause);
+        return Outcome::Failed(error.hint("give a list as md5sum writes it"));
     }
-    Outcome::Partial
+    match bad {
+        0 => Outcome::Completed,
+        _ => Outcome::Partial,
+    }
 }
 
 fn in_words(outcome: &Outcome, checks: &Checks, report: &Report) -> String {
     if let Outcome::Aborted(_) = outcome {
         return "Stopped; not all files were checked".to_owned();
+    }
+    if let Outcome::Failed(error) = outcome {
+        return text::error_block(error);
     }
     let tally = &checks.tally;
     let mut parts = vec![format!(

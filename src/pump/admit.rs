@@ -194,8 +194,13 @@ impl Admit<'_> {
             (Decision::Keep | Decision::Touch(_) | Decision::Make(_), EntryKind::Dir) => {
                 if matches!(decision, Decision::Make(_)) {
                     let dir = self.parent(&entry.path)?;
-                    // We have to write into it, whatever its final mode is.
-                    dir.make_dir(entry.path.name(), (entry.mode & 0o777) | 0o700)?;
+                    // We have to write into it, whatever its final mode is; one that keeps no mode
+                    // gets what any program would give it.
+                    let mode = match self.terms.preserve.permissions {
+                        true => (entry.mode & 0o777) | 0o700,
+                        false => 0o777,
+                    };
+                    dir.make_dir(entry.path.name(), mode)?;
                 }
                 self.note_folder(entry, decision);
                 Ok(None)
@@ -222,8 +227,6 @@ impl Admit<'_> {
         let preserve = self.terms.preserve;
         let new = matches!(decision, Decision::Make(_));
         let mode = preserve.permissions.then_some(entry.mode & 0o777);
-        // A new folder that keeps nothing still loses what we gave ourselves while writing.
-        let mode = mode.or((new && entry.mode & 0o700 != 0o700).then_some(entry.mode & 0o777));
         let mtime = preserve.times.then_some(entry.mtime);
         // A new folder is noted also when nothing is set: it has to reach the disk.
         if new || mode.is_some() || mtime.is_some() {

@@ -17,7 +17,7 @@ use crate::pump::abort::Abort;
 use crate::pump::admit::{Admit, Admitted, Expectations, Expected, FolderMeta};
 use crate::pump::commit::{Commit, Note, Sink};
 use crate::pump::disk::{Landed, umask};
-use crate::pump::limit::{Bucket, Throttle};
+use crate::pump::limit::Throttle;
 use crate::pump::pool::{Chunk, Pool};
 use crate::pump::read::{Snapshot, block_digest, changed, read_at};
 use crate::pump::report::Observer;
@@ -250,7 +250,7 @@ struct Copier<'a> {
 impl Copier<'_> {
     fn run(mut self, wants: &Receiver<Want>) -> Result<()> {
         let abort = self.run.abort;
-        let mut bucket = Bucket::new(self.run.throttle, COPIERS as u64);
+        let throttle = self.run.throttle;
         while let Some(want) = abort.recv(wants) {
             let (Some(item), Some(expected)) =
                 (self.book.get(want.file), self.expected.get(want.file))
@@ -258,7 +258,7 @@ impl Copier<'_> {
                 continue;
             };
             self.run.counters.set_current(item.path.as_bytes());
-            match self.copy(&want, &item, &expected, &mut bucket) {
+            match self.copy(&want, &item, &expected, throttle) {
                 Ok(Some((landed, sent))) => {
                     abort.send(&self.commit, Note::Landed(vec![landed]));
                     abort.send(&self.commit, Note::Sent(vec![sent]));
@@ -287,7 +287,7 @@ impl Copier<'_> {
         want: &Want,
         item: &Item,
         expected: &Expected,
-        bucket: &mut Bucket<'_>,
+        throttle: &Throttle,
     ) -> Result<Option<(Landed, Sent)>> {
         let dir = item.root.dir(item.real.parent().as_ref())?;
         let (from, _) = dir.open_read(item.real.name())?;
@@ -319,12 +319,12 @@ impl Copier<'_> {
         };
         let terms = self.run.terms;
         let digest = if terms.verify.hashes() {
-            match self.through(&from, &to, before.size, keep, bucket)? {
+            match self.through(&from, &to, before.size, keep, throttle)? {
                 Some(hasher) => hasher.finish(),
                 None => return Ok(None),
             }
         } else {
-            if !self.in_kernel(&from, &to, before.size, bucket)? {
+            if !self.in_kernel(&from, &to, before.size, throttle)? {
                 return Ok(None);
             }
             None
@@ -376,7 +376,7 @@ impl Copier<'_> {
         to: &File,
         size: u64,
         keep: &[[u8; 32]],
-        bucket: &mut Bucket<'_>,
+        throttle: &Throttle,
     ) -> Result<Option<Hasher>> {
         let (abort, counters) = (self.run.abort, self.run.counters);
         advise_sequential(from);
@@ -408,7 +408,7 @@ impl Copier<'_> {
             }
             hasher.update(room);
             if offset >= kept_until {
-                bucket.wait(want, abort);
+                throttle.wait(want, abort);
                 to.write_all_at(room, offset)
                     .map_err(|e| Error::io("write the file", &e))?;
             }
@@ -437,13 +437,7 @@ impl Copier<'_> {
 
     /// Lets the kernel copy: shared blocks where the file system can, else without passing through
     /// our memory; `false` when the run is ended.
-    fn in_kernel(
-        &self,
-        from: &File,
-        to: &File,
-        size: u64,
-        bucket: &mut Bucket<'_>,
-    ) -> Result<bool> {
+    fn in_kernel(&self, from: &File, to: &File, size: u64, throttle: &Throttle) -> Result<bool> {
         let (abort, counters) = (self.run.abort, self.run.counters);
         if rustix::fs::ioctl_ficlone(to, from).is_ok() {
             counters.bytes_done.fetch_add(size, Relaxed);
@@ -455,7 +449,7 @@ impl Copier<'_> {
                 return Ok(false);
             }
             let step = (size - read).min(STEP as u64) as usize;
-            bucket.wait(step, abort);
+            throttle.wait(step, abort);
             match rustix::fs::copy_file_range(from, Some(&mut read), to, Some(&mut write), step) {
                 Ok(0) => return Err(changed()),
                 Ok(n) => {
@@ -464,7 +458,7 @@ impl Copier<'_> {
                 Err(rustix::io::Errno::INTR) => {}
                 // Some pairs of file systems cannot; then through our memory from where it stopped.
                 Err(_) if read == 0 => {
-                    return Ok(self.through(from, to, size, &[], bucket)?.is_some());
+                    return Ok(self.through(from, to, size, &[], throttle)?.is_some());
                 }
                 Err(errno) => return Err(Error::io("copy the file", &errno.into())),
             }

@@ -10,7 +10,7 @@ use crossbeam_channel::Receiver;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::pump::abort::Abort;
 use crate::pump::control::ControlWriter;
-use crate::pump::limit::Bucket;
+use crate::pump::limit::Throttle;
 use crate::pump::link::Link;
 use crate::pump::pool::{Chunk, Pool};
 use crate::wire::codec::broken;
@@ -47,7 +47,7 @@ pub fn send_lane(
     number: u16,
     mut out: Out,
     frames: &Receiver<Outgoing>,
-    mut bucket: Bucket<'_>,
+    throttle: &Throttle,
     wire_bytes: &AtomicU64,
     abort: &Abort,
 ) -> Result<()> {
@@ -87,7 +87,7 @@ pub fn send_lane(
     };
     while let Some(frame) = abort.recv(frames) {
         let chunk = frame.chunk.as_deref();
-        bucket.wait(chunk.map_or(0, |c| c.len) + frame.table.len(), abort);
+        throttle.wait(chunk.map_or(0, |c| c.len) + frame.table.len(), abort);
         send(frame.header, &frame.table, chunk)?;
     }
     if abort.is_stopped() {

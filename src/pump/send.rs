@@ -15,7 +15,7 @@ use crate::pump::abort::Abort;
 use crate::pump::control::{ControlReader, ControlWriter};
 use crate::pump::digest::{Work, digest};
 use crate::pump::lane::{Out, send_lane};
-use crate::pump::limit::{Bucket, Throttle};
+use crate::pump::limit::Throttle;
 use crate::pump::pool::Pool;
 use crate::pump::read::Reader;
 use crate::pump::report::Observer;
@@ -64,17 +64,16 @@ impl SendRun<'_> {
         // Each holds a reference to a pooled buffer, which bounds what can wait.
         let (hash_tx, hash_rx) = bounded::<Work<Sent>>(BUFFERS * 2);
         let algorithm = self.terms.verify;
-        let lanes = self.outs.len().max(1) as u64;
         let tagged = self.outs.iter().any(|out| matches!(out, Out::Tcp(_)));
         std::thread::scope(|scope| {
             let mut senders = Vec::new();
             for (n, out) in self.outs.into_iter().enumerate() {
                 let (tx, rx) = bounded(QUEUE);
                 senders.push(tx);
-                let bucket = Bucket::new(self.throttle, lanes);
+                let throttle = self.throttle;
                 let (abort, counters) = (self.abort, self.counters);
                 abort.thread(scope, format!("lane-{n}"), move || {
-                    send_lane(n as u16, out, &rx, bucket, &counters.wire_bytes, abort)
+                    send_lane(n as u16, out, &rx, throttle, &counters.wire_bytes, abort)
                 });
             }
             let control = &*self.control;

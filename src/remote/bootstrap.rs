@@ -30,7 +30,7 @@ use crate::remote::talk::Talk;
 /// splitting are off (`set -f`, empty `IFS`), which makes unquoted variables safe.
 pub const COMMAND: &str = concat!(
     "exec /bin/sh -c '",
-    "set -f; IFS=; umask 077; read -r m; read -r w; p=; ",
+    "set -f; IFS=; read -r m; read -r w; p=; ",
     "case $w in any) p=$(command -v transload-agent);; esac; ",
     "case $p in /*) echo $m path; exec $p serve $m;; esac; ",
     "echo $m none $(uname -sm); ",
@@ -41,12 +41,12 @@ pub const COMMAND: &str = concat!(
     "echo $m absent; ",
     "read -r n; case $n in [1-9]*) ;; *) exit 0;; esac; ",
     "t=$d/.new-$m; z() { rm -f $t; exit 1; }; trap z 1 13 15; set -C; ",
-    "mkdir -p $d && chmod 700 $d || { echo $m fail; exit 1; }; ",
+    "u=$(umask); umask 077; mkdir -p $d && chmod 700 $d || { echo $m fail; exit 1; }; ",
     "echo $m send; ",
     "head -c $n > $t || { echo $m fail; z; }; ",
     "echo $m sum $(wc -c < $t) $(sha256sum < $t 2>/dev/null || echo -); ",
     "read -r g; case $g in ok) ;; *) z;; esac; ",
-    "chmod 700 $t && mv -f $t $d/$f || { echo $m fail; z; }; ",
+    "chmod 700 $t && mv -f $t $d/$f || { echo $m fail; z; }; umask $u; ",
     "echo $m new; exec $d/$f serve $m",
     "'"
 );

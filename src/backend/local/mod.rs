@@ -108,10 +108,7 @@ impl LocalSession {
         for (path, error) in troubles {
             collector.trouble(&path, &error);
         }
-        let throttle = Throttle {
-            limit: cx.limit.clone(),
-            pause: cx.paused.clone(),
-        };
+        let throttle = Throttle::new(cx.limit.clone(), cx.paused.clone());
         let run = DirectRun {
             sources: &sources,
             filter: &filter,

@@ -25,7 +25,7 @@ use crate::pump::abort::Abort;
 use crate::pump::admit::Expected;
 use crate::pump::commit::Note;
 use crate::pump::disk::{Landed, umask};
-use crate::pump::limit::Bucket;
+use crate::pump::limit::Throttle;
 use crate::pump::staging::Part;
 use crate::verify::hash::Hasher;
 use crate::wire::message::{Gone, Sent, Want};
@@ -48,7 +48,7 @@ pub(super) struct Gets<'a, 'c> {
     pub abort: &'a Abort,
     pub algorithm: Algorithm,
     pub preserve: Preserve,
-    pub bucket: Bucket<'a>,
+    pub throttle: &'a Throttle,
     /// Where small parts go.
     pub small: Option<Arc<Dir>>,
     pub notes: Sender<Note>,
@@ -257,7 +257,7 @@ impl Gets<'_, '_> {
             {
                 let most = at_once(self.channel.read_size.into(), &self.cx.limit);
                 let len = most.min(get.there.size - get.asked);
-                self.bucket.wait(len as usize, self.abort);
+                self.throttle.wait(len as usize, self.abort);
                 self.cx.cancel.check()?;
                 let id = self
                     .channel

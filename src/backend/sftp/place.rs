@@ -252,13 +252,7 @@ impl Puts<'_, '_> {
                 Reading::new(path, file.sent, Hasher::new(self.terms.verify))
             })
             .collect();
-        let found = read_back(
-            self.channel,
-            readings,
-            &mut self.bucket,
-            self.abort,
-            self.cx,
-        )?;
+        let found = read_back(self.channel, readings, self.throttle, self.abort, self.cx)?;
         for (file, found) in placed.into_iter().zip(found) {
             self.checked(file, found)?;
         }

@@ -26,7 +26,7 @@ use crate::pump::abort::Abort;
 use crate::pump::admit::{Admit, Expectations, Expected, FolderMeta};
 use crate::pump::commit::{Commit, Note, Sink};
 use crate::pump::disk::umask;
-use crate::pump::limit::{Bucket, Throttle};
+use crate::pump::limit::Throttle;
 use crate::pump::pool::Pool;
 use crate::pump::report::Observer as _;
 use crate::pump::staging::Staging;
@@ -128,10 +128,7 @@ impl Pull<'_, '_> {
             } else {
                 sink.close();
             }
-            let throttle = Throttle {
-                limit: self.cx.limit.clone(),
-                pause: self.cx.paused.clone(),
-            };
+            let throttle = Throttle::new(self.cx.limit.clone(), self.cx.paused.clone());
             let mut receiving = Receiving {
                 pull: self,
                 admit: Admit {
@@ -152,7 +149,7 @@ impl Pull<'_, '_> {
                     abort: self.abort,
                     algorithm: terms.verify,
                     preserve: terms.preserve,
-                    bucket: Bucket::new(&throttle, 1),
+                    throttle: &throttle,
                     small: staging.map(|staging| staging.small[0].clone()),
                     notes: notes_to,
                     gets: BTreeMap::new(),

@@ -23,7 +23,7 @@ use crate::model::relpath::RelPath;
 use crate::model::verdict::Verdict;
 use crate::plan::compare::{Decision, Existing, Rules, decide};
 use crate::pump::abort::Abort;
-use crate::pump::limit::{Bucket, Throttle};
+use crate::pump::limit::Throttle;
 use crate::pump::name::staging;
 use crate::pump::report::Observer as _;
 use crate::pump::source::Source;
@@ -73,10 +73,7 @@ impl Push<'_, '_> {
             self.landing.make(channel)?;
             make_staging(channel, &parts, self.cx.counters)?;
         }
-        let throttle = Throttle {
-            limit: self.cx.limit.clone(),
-            pause: self.cx.paused.clone(),
-        };
+        let throttle = Throttle::new(self.cx.limit.clone(), self.cx.paused.clone());
         let puts = Puts::new(
             channel,
             self.cx,
@@ -84,7 +81,7 @@ impl Push<'_, '_> {
             self.abort,
             self.busy,
             self.terms,
-            Bucket::new(&throttle, 1),
+            &throttle,
             (self.landing.folder.clone(), parts.clone()),
         );
         let mut sending = Sending {

@@ -29,7 +29,7 @@ use crate::model::relpath::RelPath;
 use crate::model::verdict::Verdict;
 use crate::plan::compare::Decision;
 use crate::pump::abort::Abort;
-use crate::pump::limit::Bucket;
+use crate::pump::limit::Throttle;
 use crate::pump::report::Observer as _;
 use crate::verify::hash::Hasher;
 use crate::wire::message::{Settled, Terms};
@@ -48,7 +48,7 @@ pub(super) struct Puts<'a, 'c> {
     pub collector: &'a Collector<'c>,
     pub abort: &'a Abort,
     pub terms: Terms,
-    pub bucket: Bucket<'a>,
+    pub throttle: &'a Throttle,
     /// Told to the watch: the server waits for its disk.
     pub busy: &'a AtomicBool,
     /// The folder that everything lands in.
@@ -128,7 +128,7 @@ impl<'a, 'c> Puts<'a, 'c> {
         abort: &'a Abort,
         busy: &'a AtomicBool,
         terms: Terms,
-        bucket: Bucket<'a>,
+        throttle: &'a Throttle,
         (folder, parts): (Vec<u8>, Vec<u8>),
     ) -> Self {
         Self {
@@ -137,7 +137,7 @@ impl<'a, 'c> Puts<'a, 'c> {
             collector,
             abort,
             terms,
-            bucket,
+            throttle,
             busy,
             folder,
             parts,
@@ -410,7 +410,7 @@ impl Puts<'_, '_> {
                 if let Some(hasher) = &mut put.hasher {
                     hasher.update(&self.buffer);
                 }
-                self.bucket.wait(self.buffer.len(), self.abort);
+                self.throttle.wait(self.buffer.len(), self.abort);
                 self.cx.cancel.check()?;
                 let write = Request::Write(handle, put.sent, &self.buffer);
                 let id = self.channel.send(&write)?;

@@ -11,7 +11,7 @@ use crate::backend::sftp::{at_once, window};
 use crate::model::digest::Digest;
 use crate::model::error::{Error, Result};
 use crate::pump::abort::Abort;
-use crate::pump::limit::Bucket;
+use crate::pump::limit::Throttle;
 use crate::verify::hash::Hasher;
 
 /// Completes "Failed to ...".
@@ -81,7 +81,7 @@ impl Reading {
 pub(super) fn read_back(
     channel: &mut Channel,
     mut readings: Vec<Reading>,
-    bucket: &mut Bucket<'_>,
+    throttle: &Throttle,
     abort: &Abort,
     cx: &Cx<'_>,
 ) -> Result<Vec<Result<Option<Digest>>>> {
@@ -110,7 +110,7 @@ pub(super) fn read_back(
             {
                 let most = at_once(channel.read_size.into(), &cx.limit);
                 let len = most.min(reading.size - reading.asked);
-                bucket.wait(len as usize, abort);
+                throttle.wait(len as usize, abort);
                 cx.cancel.check()?;
                 let read = Request::Read(handle, reading.asked, len as u32);
                 let asked = Asked::Read(reading.asked, len);

@@ -279,10 +279,7 @@ impl TcpSession {
                     (false, true) => vec![Out::Channel(control.clone())],
                     (false, false) => links.into_iter().map(Out::Tcp).collect(),
                 };
-                let throttle = Throttle {
-                    limit: cx.limit.clone(),
-                    pause: cx.paused.clone(),
-                };
+                let throttle = Throttle::new(cx.limit.clone(), cx.paused.clone());
                 let run = SendRun {
                     sources: &sources,
                     filter: &filter,
