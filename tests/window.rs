@@ -1,4 +1,5 @@
 //! The window by the names that a screen reader hears, without a display, on fakes.
+//! Long because every page and dialog has its own things to press and to read.
 
 #[path = "support/fake_ports.rs"]
 mod fake_ports;
