@@ -171,7 +171,7 @@ fn quoted(text: &[u8]) -> Option<Vec<u8>> {
     Some(decode(&rest[..end]))
 }
 
-/// Turns `folder/.name.XXXXXX` into `folder/name`.
+/// Turns the name of a file in the making, `folder/.name.` and six letters, into `folder/name`.
 fn without_temporary(row: Vec<u8>) -> Vec<u8> {
     let at = row.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
     let name = &row[at..];
