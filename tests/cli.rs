@@ -7,9 +7,13 @@ mod support;
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use support::user::{Ran, User, names_below};
 
@@ -107,6 +111,13 @@ fn what_cannot_be_understood_ends_with_2_and_touches_nothing() {
         &["copy", "--port", "0", "a", "h:b"],
         &["copy", "--save-list", "l", "--verify", "size", "a", "b"],
         &["copy", "--save-list", "l", "-n", "a", "b"],
+        &["copy", "--limit", "10Mbit", "a", "b"],
+        &["copy", "--exclude", "[", "a", "b"],
+        &["copy", "--exclude", "", "a", "b"],
+        &["copy", "--read-back", "--verify", "none", "a", "b"],
+        &["copy", "--identity", "no-such-key", "a", "h:b"],
+        &["copy", "--ssh-option", "Compression", "a", "h:b"],
+        &["copy", "--ssh-option", "ProxyCommand=x", "a", "h:b"],
         &["run"],
         &["profiles"],
         &["history", "rows"],
@@ -139,6 +150,47 @@ fn places_that_cannot_be_used_say_what_to_do() {
         );
         assert!(lines[1].to_lowercase().contains(hint), "{}", ran.err);
     }
+}
+
+#[test]
+fn a_method_that_cannot_do_it_is_told_before_anything_starts() {
+    let user = User::new();
+    user.write("a", "a");
+    for (args, words) in [
+        (&["a", "ftp://host/b"][..], "ftp is not available"),
+        (
+            &["a", "host::module/b"],
+            "rsync's own server is not available",
+        ),
+        (
+            &["-m", "local", "a", "host:b"],
+            "one side is on another computer",
+        ),
+        (
+            &["-m", "rsync", "a", "b"],
+            "both sides are on this computer",
+        ),
+        (&["-m", "sftp", "a", "b"], "both sides are on this computer"),
+        (
+            &["-m", "rsync", "--verify", "blake3", "a", "host:b"],
+            "no blake3",
+        ),
+        (
+            &["one:a", "two:a", "b"],
+            "the sources are on different hosts",
+        ),
+    ] {
+        let ran = user.run(&[&["copy"], args].concat()).ends(2).says(words);
+        assert!(!ran.err.contains("raw TCP:"), "{}", ran.err);
+        assert_eq!(
+            ran.err.lines().count(),
+            2,
+            "what and what to do: {}",
+            ran.err
+        );
+    }
+    let history = user.run(&["history", "list"]).ends(0).out;
+    assert_eq!(history, "", "none of them was a job");
 }
 
 #[test]
@@ -284,7 +336,9 @@ fn an_existing_file_is_refused_by_fail_and_left_by_skip() {
         .ends(0);
     // Nobody is there to be asked, and --yes decides nothing about files.
     user.run(&["copy", "--conflict", "ask", "--yes", "a", "dst/"])
-        .ends(5);
+        .ends(5)
+        .says("Nobody can be asked here")
+        .says("--conflict skip");
     assert_eq!(fs::read(user.work("dst/a")).unwrap(), b"old");
     user.run(&["copy", "a", "dst/"]).ends(0);
     assert_eq!(fs::read(user.work("dst/a")).unwrap(), b"new words");
@@ -345,4 +399,72 @@ fn quiet_says_nothing_but_errors() {
     user.run(&["copy", "-q", "a", "gone", "c/"])
         .ends(23)
         .says("gone");
+}
+
+#[test]
+fn a_list_is_checked_as_md5sum_would() {
+    let user = User::new();
+    user.write("one", "1");
+    user.write("two", "2");
+    let md5 = |text: &str| match text {
+        "1" => "c4ca4238a0b923820dcc509a6f75849b",
+        _ => "c81e728d9d4c2f636f067f89cc14862c",
+    };
+    let whole = user.work("two").into_os_string().into_string().unwrap();
+    let list = format!("{}  one\n{}  {whole}\n", md5("1"), md5("2"));
+    user.write("list", &list);
+    user.run(&["verify", "list"])
+        .ends(0)
+        .says("2 files verified");
+    // A whole path is not below any folder.
+    user.run(&["verify", "list", "--root", "/usr"])
+        .ends(23)
+        .says("1 file verified, 1 could not be checked");
+    let mut command = user.command();
+    command.args(["verify", "-"]).stdin(Stdio::piped());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(list.as_bytes())
+        .unwrap();
+    Ran::new(child.wait_with_output().unwrap())
+        .ends(0)
+        .says("2 files verified");
+
+    user.write("two", "3");
+    let ran = user.run(&["verify", "list"]).ends(4).says("1 differs");
+    assert!(!ran.err.contains("was sent"), "{}", ran.err);
+    assert!(ran.err.contains("the list says"), "{}", ran.err);
+    user.run(&["verify", "list", "--root", "nas:/x"])
+        .ends(2)
+        .says("come here to be read")
+        .says("md5sum -c");
+}
+
+#[test]
+fn a_file_that_is_written_to_all_the_time_ends_with_24_and_stays_away() {
+    let user = User::new();
+    let path = user.write("log", vec![b'x'; 4 << 20]);
+    let over = Arc::new(AtomicBool::new(false));
+    let writer = std::thread::spawn({
+        let over = Arc::clone(&over);
+        move || {
+            let mut log = fs::File::options().append(true).open(path).unwrap();
+            while !over.load(Relaxed) {
+                log.write_all(b"one more line\n").unwrap();
+            }
+        }
+    });
+    let ran = user.run(&["copy", "--json", "log", "dst/"]);
+    over.store(true, Relaxed);
+    writer.join().unwrap();
+    let ran = ran.ends(24).says("Source changed");
+    assert_eq!(ran.summary()["outcome"], "partial");
+    assert!(!user.work("dst/log").exists());
 }

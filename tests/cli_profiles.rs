@@ -6,7 +6,7 @@ mod support;
 
 use std::fs;
 
-use support::user::{User, names_below};
+use support::user::{Ran, User, names_below};
 
 #[test]
 fn profiles_are_made_changed_copied_moved_and_deleted() {
@@ -167,6 +167,10 @@ fn history_lists_shows_and_names_the_files() {
     let id = list[1]["id"].as_str().unwrap();
     let show = user.run(&["history", "show", &id[..10]]).ends(0).out;
     assert!(show.contains(id) && show.contains("all verified"), "{show}");
+    let mut abroad = user.command();
+    abroad.args(["history", "show", id]).env("TZ", "FAR-9:30");
+    let abroad = Ran::new(abroad.output().unwrap()).ends(0).out;
+    assert!(abroad.contains(" FAR (just now)"), "{abroad}");
     let rows = user
         .run(&["history", "rows", id, "--verdict", "verified"])
         .ends(0)
@@ -182,4 +186,43 @@ fn history_lists_shows_and_names_the_files() {
         .says("history list");
     let text = user.run(&["history", "list", "--limit", "1"]).ends(0).out;
     assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn a_profile_gets_a_name_of_its_own_and_rules_that_can_be_read() {
+    let user = User::new();
+    user.run(&["profiles", "new", "Photos"]).ends(0);
+    user.run(&["profiles", "new", " Music "]).ends(0);
+    user.run(&["profiles", "show", "Music"]).ends(0);
+    user.run(&["profiles", "export", "Photos", "p.toml"])
+        .ends(0);
+    let text = fs::read_to_string(user.work("p.toml")).unwrap();
+    user.write("blank.toml", text.replace("\"Photos\"", "\"  \""));
+    user.write("new.toml", text.replace("\"Photos\"", "\"New\""));
+    let before = user.run(&["profiles", "list"]).ends(0).out;
+    let wrong: &[&[&str]] = &[
+        &["new", ""],
+        &["new", " \t"],
+        &["new", "Photos"],
+        &["new", " Photos"],
+        &["rename", "Photos", " "],
+        &["rename", "Photos", "Music "],
+        &["duplicate", "Photos", "Music"],
+        &["import", "p.toml"],
+        &["import", "blank.toml"],
+        &["import", "new.toml", "new.toml"],
+        &["set", "Photos", "--exclude", "["],
+        &["set", "Photos", "--include", ""],
+        &["set", "Photos", "--ssh-option", "x"],
+        &["new", "Backup", "--exclude", "a//b"],
+    ];
+    for args in wrong {
+        let ran = user.run(&[&["profiles"], *args].concat()).ends(2);
+        assert!(ran.err.starts_with("Failed to "), "{args:?}: {}", ran.err);
+    }
+    let after = user.run(&["profiles", "list"]).ends(0).out;
+    assert_eq!(after, before, "nothing was changed or half made");
+    user.run(&["profiles", "rename", "Photos", "Photos "])
+        .ends(0);
+    user.run(&["profiles", "import", "new.toml"]).ends(0);
 }

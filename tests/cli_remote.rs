@@ -128,9 +128,11 @@ fn a_host_that_cannot_be_reached_or_lets_nobody_in_ends_with_3() {
         .port();
     let refused = format!("ssh://127.0.0.1:{port}/tmp/never");
     let nowhere = "no-such-host.invalid:/tmp/never".to_owned();
-    for to in [&refused, &nowhere] {
+    // The second time, since what never connected left nothing to go on from.
+    for to in [&refused, &nowhere, &refused] {
         let ran = user.run(&["copy", "--json", "a", to]).ends(3);
         assert_eq!(ran.summary()["outcome"], "failed");
+        assert!(!ran.err.contains("Going on"), "{}", ran.err);
         let errors = ran.of_type("error");
         assert!(
             errors.iter().any(|e: &Value| e["kind"] == "unreachable"),
@@ -151,5 +153,53 @@ fn a_host_that_cannot_be_reached_or_lets_nobody_in_ends_with_3() {
             .filter(|line| line.starts_with("Failed to "))
             .count();
         assert_eq!(lines, 1, "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_slash_behind_a_file_and_a_source_that_is_missing_end_alike_by_every_method() {
+    let server = Sshd::setup().agent_in_path(agent_binary()).start();
+    let user = User::new();
+    user.write("file", "f");
+    fs::write(server.home().join("file"), "f").unwrap();
+    for method in ["tcp", "rsync", "sftp"] {
+        for name in ["gone", "file/", "gone/"] {
+            let from = there(&server, name);
+            let ran = copy(&user, &server, &["-m", method, &from, "dst/"]);
+            assert_eq!(ran.code, 1, "{method} {name}: {}", ran.err);
+            assert!(!user.work("dst/file").exists(), "{method} {name}");
+        }
+    }
+    // Here the same.
+    for name in ["gone", "file/", "gone/"] {
+        copy(&user, &server, &[name, &there(&server, "in/")]).ends(1);
+    }
+    // A file where a folder is meant keeps its place, however that was said.
+    user.write("other", "o");
+    let to = there(&server, "file");
+    let into = there(&server, "file/");
+    for method in ["tcp", "rsync", "sftp"] {
+        for args in [&["file", &into][..], &["file", "other", &to]] {
+            copy(&user, &server, &[&["-m", method], args].concat())
+                .ends(5)
+                .says("it is not a folder");
+        }
+        copy(&user, &server, &["-m", method, &to, "other/"])
+            .ends(5)
+            .says("it is not a folder");
+    }
+    copy(&user, &server, &["file", "other/"]).ends(5);
+}
+
+#[test]
+fn what_ssh_does_not_understand_of_the_options_is_wrong_usage() {
+    let server = Sshd::setup().agent_in_path(agent_binary()).start();
+    let user = User::new();
+    user.write("a", "a");
+    let to = there(&server, "in/");
+    for option in ["Compression=maybe", "Ciphers=none-such"] {
+        copy(&user, &server, &["--ssh-option", option, "a", &to])
+            .ends(2)
+            .says("ssh");
     }
 }

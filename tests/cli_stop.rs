@@ -62,7 +62,10 @@ fn a_stopped_copy_ends_with_130_and_the_same_command_goes_on() {
         user.write("big", &bytes);
         let (child, rest) = slow_copy(&user);
         signal(&child, how);
-        let ran = end(child, rest).ends(130).says("The same command again");
+        let ran = end(child, rest)
+            .ends(130)
+            .says("of unfinished files is kept")
+            .says("The same command again");
         assert_eq!(ran.summary()["outcome"], "aborted");
         assert!(
             !user.work("dst/big").exists(),

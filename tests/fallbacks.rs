@@ -662,7 +662,7 @@ fn copied_by_auto(server: &Sshd) -> serde_json::Value {
 fn auto_falls_back_to_rsync_and_says_why() {
     let summary = copied_by_auto(&Sshd::start());
     assert_eq!(summary["method"], "rsync", "{summary}");
-    let why = "the agent is not on nas and may not be uploaded";
+    let why = "raw TCP needs the agent, which is not on nas and may not be uploaded";
     assert!(summary["why"].as_str().unwrap().contains(why), "{summary}");
 }
 
@@ -671,7 +671,7 @@ fn auto_ends_in_sftp_where_rsync_is_missing_too_and_says_why() {
     let summary = copied_by_auto(&Sshd::setup().without_tool("rsync").start());
     assert_eq!(summary["method"], "sftp", "{summary}");
     for why in [
-        "the agent is not on nas and may not be uploaded",
+        "raw TCP needs the agent, which is not on nas and may not be uploaded",
         "rsync is not installed on nas",
     ] {
         assert!(summary["why"].as_str().unwrap().contains(why), "{summary}");

@@ -89,6 +89,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("wide", &["verify"]),
     ("clap", &["cli"]),
     ("indicatif", &["cli"]),
+    ("jiff", &["cli"]),
     ("signal_hook", &["cli"]),
     ("directories", &["store"]),
     ("rusqlite", &["store"]),

@@ -92,7 +92,7 @@ fn names_of_any_kind_are_kept_and_files_have_safe_ones() {
     let wild = [
         "a/b",
         "..",
-        "",
+        ".",
         "😀👩‍💻",
         &"字".repeat(300),
         "\u{202e}x\n\t\"'",
@@ -318,10 +318,11 @@ fn changes_from_outside_are_noticed_and_not_overwritten() {
 fn equal_names_are_told_apart_by_id() {
     let home = Home::new();
     let mut profiles = home.open();
-    let ids = [
-        profiles.create("same").unwrap().id,
-        profiles.create("same").unwrap().id,
-    ];
+    let first = profiles.create("same").unwrap();
+    // As when somebody copies a file by hand.
+    let copy = ProfileId("0badf00d".into());
+    home.write("same-0badf00d.toml", profiles::to_text(&first));
+    let ids = [first.id, copy];
     let error = profiles.get("same").unwrap_err();
     let hint = error.hint.unwrap();
     assert!(
@@ -329,6 +330,41 @@ fn equal_names_are_told_apart_by_id() {
         "{hint}"
     );
     assert_eq!(profiles.get(&ids[0].0).unwrap().id, ids[0]);
+    // It can be changed all the same, and get a name of its own.
+    let mut twin = profiles.get(&ids[1].0).unwrap();
+    twin.notes = "a twin".into();
+    profiles.save(&twin).unwrap();
+    profiles.rename(&ids[1], "other").unwrap();
+}
+
+#[test]
+fn a_name_that_shows_nothing_or_is_taken_is_refused_wherever_one_is_given() {
+    let home = Home::new();
+    let mut profiles = home.open();
+    let photos = profiles.create("Photos").unwrap();
+    let music = profiles.create("Music").unwrap();
+    for bad in ["", " ", "\t\n", "\u{200b}\u{feff}", "Photos", " Photos  "] {
+        let named = |name: &str| Profile {
+            name: name.to_owned(),
+            ..music.clone()
+        };
+        let errors = [
+            profiles.create(bad).unwrap_err(),
+            profiles.add(&named(bad)).unwrap_err(),
+            profiles.rename(&music.id, bad).unwrap_err(),
+            profiles.save(&named(bad)).unwrap_err(),
+            profiles.check_new_names(&[bad]).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind, ErrorKind::Config, "{bad:?}: {error}");
+            assert!(error.hint.is_some());
+        }
+    }
+    assert!(profiles.check_new_names(&["a", "b", "a "]).is_err());
+    assert_eq!(names(&mut profiles), ["Photos", "Music"]);
+    profiles.rename(&photos.id, " Photos ").unwrap();
+    let copy = profiles.duplicate(&photos.id).unwrap();
+    assert_eq!(copy.name, "Photos (copy)");
 }
 
 #[test]
@@ -359,6 +395,7 @@ fn a_file_that_the_user_names_is_read_from_anywhere_but_only_if_it_is_one() {
     ] {
         assert!(profiles::read_given(bad).is_err());
     }
+    profile.name = "b".into();
     let added = home.open().add(&profile).unwrap();
     assert_ne!(added.id, profile.id);
     assert_eq!(home.open().list().unwrap().len(), 2);

@@ -218,7 +218,9 @@ proptest! {
         let mut saved = profiles::Profiles::open(&dirs).unwrap();
         let id = ProfileId("0123abcd".into());
         for profile in [&before, &after, &before] {
-            let profile = Profile { id: id.clone(), ..profile.clone() };
+            // A name that shows nothing is not taken.
+            let name = format!("n{}", profile.name);
+            let profile = Profile { id: id.clone(), name, ..profile.clone() };
             saved.save(&profile).unwrap();
             prop_assert_eq!(saved.get(&id.0).unwrap(), profile);
         }
@@ -273,6 +275,7 @@ proptest! {
             files,
             bytes,
             wire_bytes,
+            kept: files ^ bytes,
             // Short enough for the text to be exact; the last bit of others may change.
             seconds: f64::from(time[0]) / 64.0,
             connect_seconds: f64::from(time[1]) / 64.0,

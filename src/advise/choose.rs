@@ -83,7 +83,7 @@ pub fn choose(spec: &JobSpec, offers: &[Offer], tried: &[Tried]) -> Result<Choic
         }
     }
     Err(match (tried.first(), refusals.first()) {
-        (Some(first), _) => first.error.clone(),
+        (Some(first), _) => with_others(&first.error, &tried[1..], &refusals),
         (None, Some((_, refusal))) => (*refusal).clone(),
         (None, None) => Error::new(
             ErrorKind::Unsupported,
@@ -92,6 +92,28 @@ pub fn choose(spec: &JobSpec, offers: &[Offer], tried: &[Tried]) -> Result<Choic
         )
         .at(spec.destination.to_string()),
     })
+}
+
+/// Returns the error of the best method, with what kept the others from taking its place.
+fn with_others(error: &Error, tried: &[Tried], refusals: &[(&str, &Error)]) -> Error {
+    let failed = tried
+        .iter()
+        .map(|t| format!("{} did not work: {}", title(t.id), t.error.cause));
+    let refused = refusals
+        .iter()
+        .map(|(id, error)| format!("{} cannot do this: {}", title(id), error.cause));
+    let words: Vec<String> = error
+        .hint
+        .iter()
+        .cloned()
+        .chain(failed)
+        .chain(refused)
+        .collect();
+    let mut error = error.clone();
+    if !words.is_empty() {
+        error.hint = Some(words.join("; "));
+    }
+    error
 }
 
 /// Says whether another method may work where one could not connect for this error: only when the
@@ -146,7 +168,7 @@ fn why(
         let refused = || refusals.iter().find(|(refused, _)| refused == other);
         match (*other, failed) {
             ("tcp", Some(error)) if error.kind == ErrorKind::Denied => Some(format!(
-                "the agent is not on {host} and may not be uploaded"
+                "raw TCP needs the agent, which is not on {host} and may not be uploaded"
             )),
             (_, Some(error)) => Some(format!("{} did not work: {}", title(other), error.cause)),
             (_, None) => refused()

@@ -68,17 +68,22 @@ fn without_the_agent_rsync_is_next_then_sftp_then_the_first_error() {
     assert_eq!(second.id, "rsync");
     assert_eq!(
         second.why,
-        "rsync: the agent is not on nas and may not be uploaded"
+        "rsync: raw TCP needs the agent, which is not on nas and may not be uploaded"
     );
     tried.push(failed("rsync", ErrorKind::Tool));
     let third = choose(&spec, &offers, &tried).unwrap();
     assert_eq!(
         third.why,
-        "sftp: the agent is not on nas and may not be uploaded; rsync did not work: rsync"
+        "sftp: raw TCP needs the agent, which is not on nas and may not be uploaded; \
+         rsync did not work: rsync"
     );
     tried.push(failed("sftp", ErrorKind::Unsupported));
     let error = choose(&spec, &offers, &tried).unwrap_err();
     assert_eq!(error.cause.to_string(), "tcp");
+    assert_eq!(
+        error.hint.unwrap(),
+        "rsync did not work: rsync; sftp did not work: sftp"
+    );
 }
 
 #[test]
@@ -132,6 +137,14 @@ fn what_a_method_does_not_support_is_said_with_the_one_that_does() {
         choose(&spec, &three, &tried).unwrap().why,
         "sftp: raw TCP did not work: tcp; rsync cannot do this: no rule"
     );
+    let declined = [failed("tcp", ErrorKind::Denied)];
+    assert_eq!(
+        choose(&spec, &three, &declined).unwrap().why,
+        "sftp: raw TCP needs the agent, which is not on nas and may not be uploaded; \
+         rsync cannot do this: no rule"
+    );
+    let error = choose(&spec, &three[..2], &declined).unwrap_err();
+    assert_eq!(error.hint.unwrap(), "rsync cannot do this: no rule");
     offers.truncate(1);
     let error = choose(&spec, &offers, &[]).unwrap_err();
     assert_eq!(error.cause.to_string(), "two hosts");

@@ -38,6 +38,12 @@ pub(super) fn ends(spec: &JobSpec, doing: &str) -> Result<Ends> {
     if spec.sources.is_empty() {
         return unsupported("there is no source", "add a file or folder to send");
     }
+    if spec.destination.is_local() && spec.sources.iter().all(Location::is_local) {
+        return unsupported(
+            "both sides are on this computer",
+            "use the method local, or auto, which takes it here",
+        );
+    }
     let sources = spec.sources.iter().map(|s| s.path().to_vec()).collect();
     match &spec.destination {
         Location::Ssh { host, path } => {

@@ -62,7 +62,7 @@ pub enum Command {
         transload copy Pictures nas:/volume1/photo/      lands in /volume1/photo/Pictures\n  \
         transload copy --contents Pictures nas:/photo    what is in Pictures lands in /photo\n  \
         transload copy -n Pictures nas:/volume1/photo/   say what would be done\n  \
-        transload copy me@host:/var/log/syslog .         fetch one file\n  \
+        transload copy me@host:notes/todo.txt .          fetch one file\n  \
         transload copy --exclude '*.tmp' work /mnt/usb/  leave some out\n  \
         transload copy --save-list work.md5 work nas:    then, there: md5sum -c work.md5"
 )]
@@ -229,13 +229,15 @@ pub struct ProfileArgs {
 
 /// Check files against a list of digests
 ///
-/// Reads what md5sum, sha256sum and b3sum write, and what copy --save-list saved.
+/// Reads what md5sum, sha256sum and b3sum write, and what copy --save-list saved. Whole paths in a
+/// list (/etc/hosts) mean that file; all others are below --root, and no link leads out of it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
         transload verify photos.md5 --root /mnt/usb/photo\n  \
-        transload verify --json SHA256SUMS")]
+        transload verify --json SHA256SUMS\n  \
+        find /etc -type f -exec md5sum {} + | transload verify -")]
 pub struct VerifyArgs {
-    /// The list
+    /// The list; - reads it from standard input
     #[arg(value_name = "LIST")]
     pub list: PathBuf,
 

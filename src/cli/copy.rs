@@ -11,9 +11,10 @@ use crate::cli::resume;
 use crate::engine::new_job_id;
 use crate::model::entry::Action;
 use crate::model::error::{Error, ErrorKind, Result};
-use crate::model::job::{Consent, JobSpec};
+use crate::model::job::{Consent, JobId, JobSpec};
 use crate::model::location::Location;
 use crate::model::profile::{Encrypt, MethodChoice, ProfileId, Settings};
+use crate::model::rules::Conflict;
 use crate::model::verdict::{Row, Verdict};
 use crate::present::text;
 use crate::service::jobs;
@@ -68,7 +69,20 @@ impl Order {
     /// `Config` or `Unsupported`, with what to change.
     pub fn check(&self, job: &JobArgs) -> Result<()> {
         check_save_list(job, &self.settings)?;
-        jobs::check_sides(&self.sources, &self.destination)
+        jobs::check_rules(&self.settings.rules)?;
+        jobs::check_ssh_options(&self.settings.ssh)?;
+        jobs::check_method(&JobSpec {
+            id: JobId([0; 16]),
+            title: String::new(),
+            profile: None,
+            sources: self.sources.clone(),
+            destination: self.destination.clone(),
+            settings: self.settings.clone(),
+            dry_run: job.dry_run,
+            attended: false,
+            consent: Consent::default(),
+            resume: false,
+        })
     }
 
     /// Makes the job, going on with one that was cut off, runs it, and returns the exit status.
@@ -97,6 +111,13 @@ impl Order {
             consent: Consent::default(),
             resume: false,
         };
+        if spec.settings.conflict == Conflict::Ask && !spec.attended && !spec.dry_run {
+            out.note(
+                "Nobody can be asked here (--conflict ask): a file that is there already and \
+                 differs stays as it is and counts as an error. To decide beforehand, use \
+                 --conflict skip, overwrite, newer, larger or rename.",
+            );
+        }
         let (kept, warnings) = AppSettings::load(dirs);
         warnings.iter().for_each(|warning| out.note(warning));
         let kept = kept.consent(&spec.host_key());

@@ -324,7 +324,8 @@ impl Run<'_> {
             Outcome::Refused(_) | Outcome::Failed(_) => {}
             Outcome::Aborted(why) => {
                 self.out.say(&text::outcome(outcome, report));
-                if *why != Abort::Unanswered && !self.spec.dry_run {
+                let left = report.files > 0 || report.kept > 0;
+                if left && *why != Abort::Unanswered && !self.spec.dry_run {
                     self.out
                         .say("The same command again goes on where it stopped.");
                 }

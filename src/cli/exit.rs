@@ -95,6 +95,8 @@ fn of_kind(kind: ErrorKind, report: &Report) -> u8 {
         ErrorKind::Timeout if report.connect_seconds == 0.0 => CONNECT,
         ErrorKind::Timeout => TIMEOUT,
         ErrorKind::Cancelled => STOPPED,
+        // What ssh itself did not understand of the command's options.
+        ErrorKind::Config if report.connect_seconds == 0.0 => USAGE,
         _ => FAILED,
     }
 }

@@ -1,5 +1,8 @@
 //! `transload history`: former runs and their files.
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 use crate::cli::args::HistoryCommand;
 use crate::cli::exit;
 use crate::cli::json::Line;
@@ -137,7 +140,11 @@ fn show(job: &Job, log: &[(f64, String)], out: &Out) {
     let began = began_ms(job);
     field(
         "began",
-        &format!("{} ({})", utc(began), units::ago(seconds_since(began))),
+        &format!(
+            "{} ({})",
+            clock(began, TimeZone::system()),
+            units::ago(seconds_since(began))
+        ),
     );
     for source in &spec.sources {
         field("from", &source.to_string());
@@ -181,30 +188,16 @@ fn rows(history: &mut History, id: JobId, verdict: Option<&str>, out: &Out) -> R
     }
 }
 
-/// Returns a moment as date and time, for example `2026-11-30 22:50:11 UTC`.
-fn utc(ms: i64) -> String {
-    let seconds = ms.div_euclid(1000);
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Eras of 400 years from 1 March of year 0, so that a leap day is the last of its year.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
+/// Returns a moment as the clocks of that place show it, for example `2026-11-30 23:50:11 CET`.
+fn clock(ms: i64, zone: TimeZone) -> String {
+    let Ok(moment) = Timestamp::from_millisecond(ms) else {
+        // A database can hold any number; no clock ever showed this one.
+        return "at an unknown time".to_owned();
     };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
+    let shown = moment
+        .to_zoned_datetime(zone)
+        .strftime("%Y-%m-%d %H:%M:%S %Z");
+    shown.to_string()
 }
 
 #[cfg(test)]
@@ -212,15 +205,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_dates() {
-        for (seconds, date) in [
-            (0, "1970-01-01 00:00:00 UTC"),
-            (951_782_400, "2000-02-29 00:00:00 UTC"),
-            (1_709_251_199, "2024-02-29 23:59:59 UTC"),
-            (1_735_689_600, "2025-01-01 00:00:00 UTC"),
-            (-1, "1969-12-31 23:59:59 UTC"),
+    fn moments_are_shown_as_the_clock_on_the_wall_does() {
+        for (seconds, zone, date) in [
+            (0, "UTC0", "1970-01-01 00:00:00 UTC"),
+            (951_782_400, "UTC0", "2000-02-29 00:00:00 UTC"),
+            (
+                1_709_251_199,
+                "CET-1CEST,M3.5.0,M10.5.0/3",
+                "2024-03-01 00:59:59 CET",
+            ),
+            (
+                1_719_792_000,
+                "CET-1CEST,M3.5.0,M10.5.0/3",
+                "2024-07-01 02:00:00 CEST",
+            ),
+            (-1, "EST5", "1969-12-31 18:59:59 EST"),
         ] {
-            assert_eq!(utc(seconds * 1000), date);
+            let zone = TimeZone::posix(zone).unwrap();
+            assert_eq!(clock(seconds * 1000, zone), date);
         }
+        assert_eq!(clock(i64::MAX, TimeZone::UTC), "at an unknown time");
     }
 }

@@ -11,7 +11,8 @@ use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::profile::{Encrypt, MethodChoice, Settings};
 use crate::model::rules::{Conflict, Rule, RuleVerb};
 use crate::model::units::Rate;
-use crate::service::methods;
+use crate::model::untrusted::Untrusted;
+use crate::service::{jobs, methods};
 
 /// How a transfer is done; what is not given stays as it is.
 #[derive(Debug, Args)]
@@ -39,7 +40,7 @@ pub struct TransferArgs {
     #[command(flatten)]
     rules: RuleArgs,
 
-    /// At most so many bytes a second, for example 20M; none lifts it
+    /// At most so many bytes a second, for example 20M, 20MiB or 20MB; none lifts it
     #[arg(long, value_name = "RATE")]
     limit: Option<Limit>,
 
@@ -157,6 +158,18 @@ impl TransferArgs {
         if !rules.0.is_empty() {
             settings.rules.clone_from(&rules.0);
         }
+        jobs::check_rules(&rules.0)?;
+        if (verify.is_some() || *read_back)
+            && settings.read_back
+            && settings.verify == Algorithm::None
+        {
+            return Err(Error::new(
+                ErrorKind::Config,
+                "read --read-back",
+                "with --verify none there is nothing to compare what is read back with",
+            )
+            .hint("choose a digest, for example --verify md5, or leave reading back out (--no-read-back)"));
+        }
         if let Some(limit) = limit {
             settings.limit = limit.0;
         }
@@ -175,12 +188,14 @@ impl TransferArgs {
         }
         if let Some(file) = identity {
             settings.ssh.identity = utf8_path("--identity", file)?;
+            check_key(settings.ssh.identity.as_deref())?;
         }
         if let Some(file) = ssh_config {
             settings.ssh.config = utf8_path("--ssh-config", file)?;
         }
         if !ssh_options.is_empty() {
             settings.ssh.options.clone_from(ssh_options);
+            jobs::check_ssh_options(&settings.ssh)?;
         }
         Ok(())
     }
@@ -213,6 +228,21 @@ fn utf8_path(flag: &str, path: &std::path::Path) -> Result<Option<String>> {
         )
         .at(&*path)
         .hint("give the file a name in UTF-8")),
+    }
+}
+
+/// Refuses a key file that cannot be read: ssh would pass over it and try others.
+fn check_key(file: Option<&str>) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let refuse = |cause: Untrusted| {
+        Error::new(ErrorKind::Config, "read --identity", cause)
+            .at(file)
+            .hint("give the private key, for example ~/.ssh/id_ed25519")
+    };
+    match std::fs::File::open(file).and_then(|file| file.metadata()) {
+        Ok(meta) if meta.is_dir() => Err(refuse("it is a folder".into())),
+        Ok(_) => Ok(()),
+        Err(e) => Err(refuse(Error::io("read --identity", &e).cause)),
     }
 }
 
@@ -382,6 +412,26 @@ mod tests {
         assert_eq!(s.ssh.options, ["Compression=no"]);
         assert!(s.read_back && s.contents && !s.durable);
         assert!(!s.preserve.times && !s.preserve.permissions && !s.preserve.links);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_at_once_by_its_name() {
+        let no_key = "/no/such/folder/key";
+        for (args, word) in [
+            (&["--exclude", "["][..], "'['"),
+            (&["--include", "a//b"], "two slashes"),
+            (&["--exclude", ""], "empty"),
+            (&["--read-back", "--verify", "none"], "--verify none"),
+            (&["--identity", no_key], "no such file"),
+            (&["--identity", "/"], "folder"),
+            (&["--ssh-option", "Compression"], "Name=value"),
+            (&["--ssh-option", "ProxyCommand=x"], "ProxyCommand"),
+        ] {
+            let error = settings(args).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Config, "{error}");
+            assert!(error.to_string().contains(word), "{error}");
+            assert!(error.hint.is_some(), "{error}");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn run(command: &ProfilesCommand, out: &Out) -> Result<u8> {
         }
         ProfilesCommand::New { name, edit } => {
             let mut profile = Profile {
-                name: name.clone(),
+                name: name.trim().to_owned(),
                 ..Profile::default()
             };
             change(&mut profile, edit)?;
@@ -47,13 +47,16 @@ pub fn run(command: &ProfilesCommand, out: &Out) -> Result<u8> {
         }
         ProfilesCommand::Rename { profile, name } => {
             let id = saved.get(profile)?.id;
-            tell_saved(&saved.rename(&id, name)?, out);
+            tell_saved(&saved.rename(&id, name.trim())?, out);
         }
         ProfilesCommand::Duplicate { profile, name } => {
             let id = saved.get(profile)?.id;
+            if let Some(name) = name {
+                saved.check_new_names(&[name])?;
+            }
             let mut copy = saved.duplicate(&id)?;
             if let Some(name) = name {
-                copy = saved.rename(&copy.id, name)?;
+                copy = saved.rename(&copy.id, name.trim())?;
             }
             tell_saved(&copy, out);
         }
@@ -77,6 +80,8 @@ pub fn run(command: &ProfilesCommand, out: &Out) -> Result<u8> {
                 .iter()
                 .map(|file| profiles::read_given(file))
                 .collect::<Result<Vec<_>>>()?;
+            let names: Vec<&str> = read.iter().map(|l| l.profile.name.as_str()).collect();
+            saved.check_new_names(&names)?;
             for loaded in read {
                 for key in &loaded.unknown {
                     out.say(&format!(

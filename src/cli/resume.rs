@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::cli::out::Out;
 use crate::model::error::Result;
-use crate::model::job::{JobId, JobSpec};
-use crate::model::outcome::Outcome;
+use crate::model::job::JobSpec;
+use crate::model::outcome::{Abort, Outcome};
 use crate::model::profile::Settings;
 use crate::present::units;
 use crate::store::dirs::Dirs;
@@ -27,26 +27,36 @@ pub fn go_on(spec: &mut JobSpec, dirs: &Dirs, out: &Out) -> Result<()> {
     let mut history = History::open(&dirs.database())?;
     let jobs = history.jobs(LOOK_BACK)?;
     history.notes().iter().for_each(|note| out.note(note));
-    let Some((id, ended_ms)) = unfinished(&jobs, spec) else {
+    let Some(job) = unfinished(&jobs, spec) else {
         return Ok(());
     };
-    spec.id = id;
+    spec.id = job.record.spec.id;
     spec.resume = true;
-    let when = ended_ms.map_or_else(|| "earlier".to_owned(), |ms| units::ago(seconds_since(ms)));
-    out.note(&format!("Going on with the copy that stopped {when}."));
+    if left_something(job) {
+        let when = job.ended_ms.map(|ms| units::ago(seconds_since(ms)));
+        let when = when.unwrap_or_else(|| "earlier".to_owned());
+        out.note(&format!("Going on with the copy that stopped {when}."));
+    }
     Ok(())
 }
 
-/// Returns the newest run of the same work and when it ended, unless it got to its end.
-fn unfinished(jobs: &[Job], spec: &JobSpec) -> Option<(JobId, Option<i64>)> {
+/// Says whether a run left anything to go on from. Of one that was killed it is not known.
+fn left_something(job: &Job) -> bool {
+    match &job.record.end {
+        Some((Outcome::Aborted(Abort::LeftRunning), _)) => true,
+        Some((_, report)) => report.files > 0 || report.kept > 0,
+        None => false,
+    }
+}
+
+/// Returns the newest run of the same work, unless it got to its end.
+fn unfinished<'a>(jobs: &'a [Job], spec: &JobSpec) -> Option<&'a Job> {
     let job = jobs
         .iter()
         .rev()
         .find(|job| is_same_work(&job.record.spec, spec))?;
     match &job.record.end {
-        Some((Outcome::Aborted(_) | Outcome::Failed(_), _)) => {
-            Some((job.record.spec.id, job.ended_ms))
-        }
+        Some((Outcome::Aborted(_) | Outcome::Failed(_), _)) => Some(job),
         // Done; or refused, so that nothing is there; or another process is at it right now.
         _ => None,
     }
@@ -80,9 +90,9 @@ mod tests {
 
     use super::*;
     use crate::model::error::Error;
-    use crate::model::job::Consent;
+    use crate::model::job::{Consent, JobId};
     use crate::model::location::Location;
-    use crate::model::outcome::{Abort, Report};
+    use crate::model::outcome::Report;
     use crate::model::progress::RunState;
     use crate::model::units::Rate;
     use crate::store::history::{JobRecord, Owner};
@@ -136,7 +146,8 @@ mod tests {
             let jobs = [job(spec(1, "/a"), Some(outcome)), job(spec(2, "/b"), None)];
             let mut again = spec(3, "/a");
             again.settings.limit = Some(Rate(5));
-            assert_eq!(unfinished(&jobs, &again), Some((JobId([1; 16]), Some(5))));
+            let found = unfinished(&jobs, &again).unwrap();
+            assert_eq!(found.record.spec.id, JobId([1; 16]));
         }
     }
 
@@ -144,21 +155,35 @@ mod tests {
     fn other_work_finished_work_and_running_work_is_left_alone() {
         let cut = || Some(Outcome::Aborted(Abort::User));
         let other = [job(spec(1, "/a/"), cut())];
-        assert_eq!(unfinished(&other, &spec(3, "/a")), None);
+        assert!(unfinished(&other, &spec(3, "/a")).is_none());
         let mut setting = spec(1, "/a");
         setting.settings.contents = true;
-        assert_eq!(unfinished(&[job(setting, cut())], &spec(3, "/a")), None);
+        assert!(unfinished(&[job(setting, cut())], &spec(3, "/a")).is_none());
         let done = [
             job(spec(1, "/a"), cut()),
             job(spec(2, "/a"), Some(Outcome::Completed)),
         ];
-        assert_eq!(unfinished(&done, &spec(3, "/a")), None);
-        assert_eq!(
-            unfinished(&[job(spec(1, "/a"), None)], &spec(3, "/a")),
-            None
-        );
+        assert!(unfinished(&done, &spec(3, "/a")).is_none());
+        assert!(unfinished(&[job(spec(1, "/a"), None)], &spec(3, "/a")).is_none());
         let mut plan = spec(1, "/a");
         plan.dry_run = true;
-        assert_eq!(unfinished(&[job(plan, cut())], &spec(3, "/a")), None);
+        assert!(unfinished(&[job(plan, cut())], &spec(3, "/a")).is_none());
+    }
+
+    #[test]
+    fn going_on_is_told_only_where_something_was_kept() {
+        let ended = |outcome, files, kept| {
+            let mut job = job(spec(1, "/a"), Some(outcome));
+            if let Some((_, report)) = &mut job.record.end {
+                (report.files, report.kept) = (files, kept);
+            }
+            left_something(&job)
+        };
+        let unreachable = || Outcome::Failed(Error::cancelled());
+        assert!(!ended(unreachable(), 0, 0));
+        assert!(!ended(Outcome::Aborted(Abort::User), 0, 0));
+        assert!(ended(Outcome::Aborted(Abort::User), 0, 7));
+        assert!(ended(unreachable(), 1, 0));
+        assert!(ended(Outcome::Aborted(Abort::LeftRunning), 0, 0));
     }
 }

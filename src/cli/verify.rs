@@ -14,6 +14,7 @@ use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::location::Location;
 use crate::model::outcome::{Abort, Outcome, Report};
 use crate::model::relpath::RelPath;
+use crate::model::untrusted::shown;
 use crate::model::verdict::{Row, Verdict};
 use crate::present::{text, units};
 use crate::service::check_list::{self, Checked, Checks};
@@ -71,7 +72,7 @@ fn far_root(root: &Location) -> Error {
     Error::new(
         ErrorKind::Unsupported,
         "check files on another computer",
-        "only folders of this computer can be checked",
+        "every file would have to come here to be read, so only folders of this computer are checked",
     )
     .at(root.to_bytes())
     .hint("log in there and run md5sum -c with the list in that folder")
@@ -103,14 +104,18 @@ fn in_words(outcome: &Outcome, checks: &Checks, report: &Report) -> String {
         "{} verified",
         units::counted(tally.verified, "file", "files")
     )];
-    let mut add = |n: u64, words: &str| {
+    let mut add = |n: u64, one: &str, many: &str| {
         if n > 0 {
-            parts.push(format!("{} {words}", units::count(n)));
+            parts.push(units::counted(n, one, many));
         }
     };
-    add(tally.differs, "differ");
-    add(tally.failed, "could not be checked");
-    add(checks.bad_lines, "lines of the list could not be read");
+    add(tally.differs, "differs", "differ");
+    add(tally.failed, "could not be checked", "could not be checked");
+    add(
+        checks.bad_lines,
+        "line of the list could not be read",
+        "lines of the list could not be read",
+    );
     format!(
         "{}; {} read in {}",
         parts.join(", "),
@@ -151,6 +156,12 @@ impl Teller<'_> {
         self.files += 1;
         self.out.emit(|| Line::row(row));
         match &row.verdict {
+            Verdict::Differs { here, there } => {
+                let (word, name) = (text::verdict(&row.verdict).0, shown(&row.path));
+                self.out.warn(&format!(
+                    "{word:<14} {name}  (the list says {here}, the file has {there})"
+                ));
+            }
             Verdict::Verified { .. } if self.out.verbose() => self.out.say(&row_text(row)),
             Verdict::Verified { .. } => {}
             Verdict::Failed(error) => self.out.warn(&text::error_block(error)),

@@ -120,7 +120,10 @@ impl Board {
                 RunState::Finished => continue,
                 RunState::Queued => totals.queued += 1,
                 RunState::Paused if job.cells.is_none() => totals.queued += 1,
-                _ => totals.running += 1,
+                state => {
+                    totals.running += 1;
+                    totals.paused += usize::from(state == RunState::Paused);
+                }
             }
             totals.goodput += reading.goodput;
             eta = eta.zip(reading.eta).map(|(all, one)| all.max(one));

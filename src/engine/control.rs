@@ -383,9 +383,11 @@ impl Control {
             FromRun::Ended(story) => {
                 let (notes, warnings) = story.unsaid;
                 job.story = Some(story);
-                for (count, what) in [(notes, "notes"), (warnings, "warnings")] {
-                    if count > 0 {
-                        self.note(i, format!("And {count} more {what}"));
+                for (count, what) in [(notes, "note"), (warnings, "warning")] {
+                    match count {
+                        0 => {}
+                        1 => self.note(i, format!("And 1 more {what}")),
+                        _ => self.note(i, format!("And {count} more {what}s")),
                     }
                 }
                 self.step(i, Input::Ended);

@@ -108,7 +108,8 @@ fn by_verdicts(tally: &Tally, facts: &Facts<'_>) -> Outcome {
     let good = tally.verified + tally.unchecked + tally.skipped + tally.deleted;
     if facts.dry_run || bad == 0 {
         Outcome::Completed
-    } else if good > 0 || tally.differs > 0 || facts.arrived.files() > 0 {
+    } else if good > 0 || tally.differs + tally.changed > 0 || facts.arrived.files() > 0 {
+        // A file that is written to all the time is no failure of the job.
         Outcome::Partial
     } else {
         let error = facts.arrived.first_error.clone();
@@ -221,6 +222,15 @@ mod tests {
             dry_run: false,
         });
         assert_eq!(outcome, Outcome::Refused(error(ErrorKind::Exists)));
+    }
+
+    #[test]
+    fn a_file_that_grows_while_it_is_read_is_no_failure_of_the_job() {
+        let tally = Tally {
+            changed: 1,
+            ..Tally::default()
+        };
+        assert_eq!(ends(None, Ok(tally), 0, true), Outcome::Partial);
     }
 
     #[test]

@@ -4,10 +4,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 
+use crate::backend;
 use crate::engine::JobView;
 use crate::engine::ending::{self, Facts};
 use crate::engine::job::{Line, State};
@@ -97,6 +98,10 @@ pub struct Job {
     reading: Reading,
     progress: Progress,
     log: Arc<Vec<(f64, String)>>,
+    /// Time of this run in which it was paused or waited for an answer.
+    waited: Duration,
+    /// Since when it does.
+    waits_since: Option<Instant>,
 }
 
 impl Job {
@@ -123,6 +128,8 @@ impl Job {
             reading: Reading::default(),
             progress: Progress::default(),
             log: Arc::default(),
+            waited: Duration::ZERO,
+            waits_since: None,
         }
     }
 
@@ -174,8 +181,20 @@ impl Job {
             )
     }
 
+    /// Adds up the time in which it waits for people. Every change of that is followed by a look.
+    fn keep_time(&mut self, now: Instant) {
+        if let Some(since) = self.waits_since.take() {
+            self.waited += now.saturating_duration_since(since);
+        }
+        let waits = self.question.is_some() || self.state.shown() == RunState::Paused;
+        self.waits_since = waits.then_some(now);
+    }
+
     /// Looks at the counters; says whether anything that people see changed.
     pub fn sample(&mut self, now: Instant) -> (Reading, bool) {
+        if self.cells.is_some() {
+            self.keep_time(now);
+        }
         let Some(cells) = &self.cells else {
             return (Reading::default(), false);
         };
@@ -234,6 +253,7 @@ impl Job {
         self.meter = Meter::default();
         self.reading = Reading::default();
         self.progress = Progress::default();
+        (self.waited, self.waits_since) = (Duration::ZERO, None);
         self.plan = None;
         self.end = None;
         self.claiming = true;
@@ -245,11 +265,17 @@ impl Job {
             // It never ran, or its thread was given up.
             Box::new(Story::new(Err(Error::cancelled())))
         });
+        let waited = self.waited;
         let progress = self.cells.as_ref().map(|cells| {
-            let progress = cells.counters.snapshot();
-            (progress, cells.started.elapsed().as_secs_f64())
+            let seconds = cells.started.elapsed().saturating_sub(waited);
+            let whole = story
+                .arrived
+                .bytes
+                .saturating_sub(cells.sink.earlier().bytes);
+            (cells.counters.snapshot(), seconds.as_secs_f64(), whole)
         });
-        let (progress, seconds) = progress.unwrap_or_default();
+        let (progress, seconds, whole) = progress.unwrap_or_default();
+        let keeps = backend::by_id(story.method).is_some_and(|method| method.caps().resume);
         let outcome = ending::decide(&Facts {
             stop,
             result: &story.result,
@@ -261,6 +287,12 @@ impl Job {
             files: story.tally.verified + story.tally.unchecked,
             bytes: story.arrived.bytes,
             wire_bytes: progress.wire_bytes,
+            kept: match outcome {
+                Outcome::Aborted(_) | Outcome::Failed(_) if keeps && !self.spec.dry_run => {
+                    progress.bytes_done.saturating_sub(whole)
+                }
+                _ => 0,
+            },
             seconds,
             connect_seconds: story.connect_seconds,
             method: story.method.to_owned(),

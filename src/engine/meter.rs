@@ -68,6 +68,8 @@ pub struct Meter {
     flows_since: Option<f64>,
     eta: Option<f64>,
     at: f64,
+    /// Nothing was expected to move at the last sample.
+    held: bool,
     /// The throughput curve.
     pub series: Series,
 }
@@ -77,7 +79,9 @@ impl Meter {
     /// is paused, reconnecting, or waits for an answer.
     pub fn sample(&mut self, now: f64, progress: &Progress, held: bool) -> Reading {
         let now = now.max(self.at);
-        let elapsed = now - self.at;
+        // The time of a pause counts for no rate.
+        let goes_on = std::mem::replace(&mut self.held, held) && !held;
+        let elapsed = if goes_on { 0.0 } else { now - self.at };
         self.at = now;
         let again = progress.bytes_done < self.last.bytes_done
             || progress.items_done < self.last.items_done;
@@ -93,7 +97,8 @@ impl Meter {
         let flowing = delta > 0 || progress.items_done > self.last.items_done;
         self.last.clone_from(progress);
 
-        if held || again || matches!(progress.phase, Phase::Connecting | Phase::Planning) {
+        if held || goes_on || again || matches!(progress.phase, Phase::Connecting | Phase::Planning)
+        {
             self.samples.clear();
             self.flows_since = None;
         }

@@ -267,3 +267,32 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_pause_counts_neither_for_the_rate_nor_for_the_time_left() {
+    let mut meter = Meter::default();
+    let at = |seconds: f64| Progress {
+        bytes_done: (seconds * 1e6) as u64,
+        bytes_total: 100_000_000,
+        items_total: 1,
+        listed: true,
+        phase: Phase::Transferring,
+        ..Progress::default()
+    };
+    let tick = |n: u32| f64::from(n) * 0.1;
+    for n in 0..=100 {
+        meter.sample(tick(n), &at(tick(n)), false);
+    }
+    // Ten minutes in which nobody looks, as nothing moves.
+    meter.sample(10.1, &at(10.0), true);
+    const PAUSE: f64 = 600.0;
+    let mut last = Reading::default();
+    for n in 1..=100 {
+        last = meter.sample(PAUSE + 10.1 + tick(n), &at(10.0 + tick(n)), false);
+        let shown = last.eta.is_some();
+        assert!(!shown || n >= 30, "time left {n} samples after the pause");
+    }
+    assert!((last.goodput - 1e6).abs() < 2e4, "{last:?}");
+    let left = last.eta.unwrap();
+    assert!((left - 80.0).abs() < 4.0, "{left} s");
+}

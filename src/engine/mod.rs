@@ -167,6 +167,8 @@ pub struct RowPage {
 pub struct Totals {
     /// Jobs at work, also paused ones that are connected.
     pub running: usize,
+    /// Those of them that are paused.
+    pub paused: usize,
     /// Jobs that wait.
     pub queued: usize,
     /// Useful bytes per second of all together.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::RecvTimeoutError;
 
@@ -28,6 +28,8 @@ pub struct People {
     counters: Arc<Counters>,
     notes: AtomicU64,
     warnings: AtomicU64,
+    /// Milliseconds that questions were open.
+    waited: AtomicU64,
     /// Answers that were given in this run. The lock is held while a question is open, which makes
     /// others wait for their turn.
     answered: Mutex<Vec<(QuestionKind, Answer)>>,
@@ -50,6 +52,7 @@ impl People {
             counters,
             notes: AtomicU64::new(0),
             warnings: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
             answered: Mutex::default(),
         }
     }
@@ -58,6 +61,11 @@ impl People {
     pub fn unsaid(&self) -> (u64, u64) {
         let beyond = |count: &AtomicU64| count.load(Relaxed).saturating_sub(CAP);
         (beyond(&self.notes), beyond(&self.warnings))
+    }
+
+    /// Returns how long questions were open.
+    pub fn waited(&self) -> Duration {
+        Duration::from_millis(self.waited.load(Relaxed))
     }
 
     /// Returns the answer that needs nobody.
@@ -103,7 +111,10 @@ impl Ask for People {
         if let Some((_, answer)) = answered.iter().find(|(kind, _)| same(kind, &question)) {
             return *answer;
         }
+        let asked = Instant::now();
         let answer = self.wait(question.clone());
+        let waited = u64::try_from(asked.elapsed().as_millis()).unwrap_or_default();
+        self.waited.fetch_add(waited, Relaxed);
         if answer != Answer::Cancel {
             answered.push((question, answer));
         }

@@ -233,7 +233,9 @@ impl Run {
         // Told the first time, and again only when another method takes over.
         if !story.why.starts_with(&why) {
             if story.why.is_empty() {
-                story.connect_seconds = self.started.elapsed().as_secs_f64();
+                let waited = self.people.waited();
+                let elapsed = self.started.elapsed().saturating_sub(waited);
+                story.connect_seconds = elapsed.as_secs_f64();
             }
             self.people.note(why.clone());
             story.why.clone_from(&why);

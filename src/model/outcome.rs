@@ -82,9 +82,11 @@ pub struct Report {
     pub bytes: u64,
     /// Bytes on the data connections.
     pub wire_bytes: u64,
-    /// Seconds from start to end.
+    /// Bytes of unfinished files that are kept there for a run that goes on, as far as is known.
+    pub kept: u64,
+    /// Seconds from start to end, without those in which it was paused or waited for an answer.
     pub seconds: f64,
-    /// Seconds until data could flow.
+    /// Seconds until data could flow, without those in which it waited for an answer.
     pub connect_seconds: f64,
     /// The method that was used.
     pub method: String,

@@ -155,9 +155,12 @@ pub fn outcome(outcome: &Outcome, report: &Report) -> String {
             None => format!("Done: {moved}"),
         },
         Outcome::Partial => format!("Partly done: {moved}; {}", troubles(report)),
-        Outcome::Aborted(Abort::User) => format!("Stopped: {moved}"),
+        Outcome::Aborted(Abort::User) => format!("Stopped: {moved}{}", kept(report)),
         Outcome::Aborted(Abort::Shutdown) => {
-            format!("Stopped when the program ended: {moved}; it can go on")
+            format!(
+                "Stopped when the program ended: {moved}{}; it can go on",
+                kept(report)
+            )
         }
         Outcome::Aborted(Abort::LeftRunning) => {
             "Cut off when the program was killed; it can go on".to_owned()
@@ -170,12 +173,20 @@ pub fn outcome(outcome: &Outcome, report: &Report) -> String {
     }
 }
 
+/// Says what is there of files that were under way, for a run that goes on.
+fn kept(report: &Report) -> String {
+    match report.kept {
+        0 => String::new(),
+        kept => format!("; about {} of unfinished files is kept", bytes(kept)),
+    }
+}
+
 /// Returns how a run ended in two or three words, for lists: `ok`, `12 differ`, `stopped`.
 pub fn outcome_short(outcome: &Outcome, report: &Report) -> String {
     let t = &report.tally;
     match outcome {
         Outcome::Completed => "ok".to_owned(),
-        Outcome::Partial if t.differs > 0 => format!("{} differ", count(t.differs)),
+        Outcome::Partial if t.differs > 0 => counted(t.differs, "differs", "differ"),
         Outcome::Partial if t.failed > 0 => format!("{} failed", count(t.failed)),
         Outcome::Partial => "partly done".to_owned(),
         Outcome::Aborted(Abort::LeftRunning) => "cut off".to_owned(),

@@ -18,6 +18,14 @@ pub struct Destination {
     pub top: Option<Vec<u8>>,
 }
 
+/// Returns a path without the slashes at its end; those of the root stay.
+pub fn without_slash(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|b| *b != b'/') {
+        Some(last) => &path[..=last],
+        None => path,
+    }
+}
+
 impl Destination {
     /// Decides as `cp` does: what ends in a slash or is a folder means *into*; otherwise, with one
     /// source, it is the new name; with several, or when only a folder's contents are sent, it is
@@ -35,7 +43,8 @@ impl Destination {
         resumed: Option<&[u8; 16]>,
     ) -> Result<Self> {
         let path = expand(written);
-        let there = std::fs::metadata(&path).ok();
+        // With its slash a file would not be found, and so not be told from nothing at all.
+        let there = std::fs::metadata(expand(without_slash(written))).ok();
         let is_dir = there.as_ref().is_some_and(std::fs::Metadata::is_dir);
         let name = match path.components().next_back() {
             Some(std::path::Component::Normal(name)) => Some(name.as_bytes().to_vec()),
@@ -114,7 +123,18 @@ mod tests {
             find("/file", 1, false).unwrap(),
             (String::new(), Some(b"file".to_vec()))
         );
-        assert!(find("/file", 2, false).is_err());
+        for (tail, n, contents) in [
+            ("/file", 2, false),
+            ("/file/", 1, false),
+            ("/file//", 1, false),
+            ("/file", 1, true),
+        ] {
+            assert_eq!(
+                find(tail, n, contents).unwrap_err().kind,
+                ErrorKind::Exists,
+                "{tail}"
+            );
+        }
     }
 
     #[test]

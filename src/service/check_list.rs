@@ -1,7 +1,9 @@
 //! Lists of digests: saved beside a copy, and checked against a folder.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::io::{BufReader, BufWriter, Read, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::fs::root::Root;
@@ -110,8 +112,12 @@ pub struct Checks {
     pub bad_lines: u64,
 }
 
-/// Checks the files below `root` against a list; without an algorithm it is told from the list's
-/// name, from what its lines say and from the length of the digests.
+/// Checks the files below `root` against a list (`-` is standard input); without an algorithm it is
+/// told from the list's name, from what its lines say and from the length of the digests.
+///
+/// What the list names is confined to `root` and no link is followed there, so that a list from
+/// elsewhere cannot lead out of it. A whole path, from `/`, means just that file, as for `md5sum
+/// -c`: whoever wrote it did not mean a file below some folder.
 ///
 /// # Errors
 /// When list or folder cannot be opened or no line of the list can be used; `Cancelled`.
@@ -122,13 +128,17 @@ pub fn check(
     cancel: &Cancel,
     tell: &mut dyn FnMut(Checked<'_>),
 ) -> Result<Checks> {
-    let file = File::open(list).map_err(|e| Error::io("open the list of digests", &e).at(list))?;
+    let failed = |e| Error::io("open the list of digests", &e).at(list);
+    let input: Box<dyn Read> = match list.as_os_str().as_bytes() {
+        b"-" => Box::new(std::io::stdin()),
+        _ => Box::new(File::open(list).map_err(failed)?),
+    };
     let root = Root::open(root)?;
     let mut checks = Checks::default();
     let mut buffer = vec![0; CHUNK];
     let algorithm = algorithm.or_else(|| named_after(list));
     let mut last_bad = None;
-    for line in manifest::read(&mut BufReader::new(file), algorithm) {
+    for line in manifest::read(&mut BufReader::new(input), algorithm) {
         cancel.check()?;
         let (digest, path) = match line {
             Ok(line) => line,
@@ -200,21 +210,35 @@ fn check_file(
     tell: &mut dyn FnMut(Checked<'_>),
 ) -> Result<(Verdict, u64)> {
     let doing = "check the file";
-    let mut plain = path;
-    while let Some(rest) = plain.strip_prefix(b"./") {
-        plain = rest;
-    }
-    let path = RelPath::new(plain).map_err(|error| {
-        Error::new(ErrorKind::Config, doing, error.cause)
-            .at(path)
-            .hint("names in the list must be below the folder that is checked; change the folder")
-    })?;
+    let written = path;
     let failed = |error: Error| {
         Error {
             doing: doing.to_owned(),
             ..error
         }
-        .at(path.as_bytes())
+        .at(written)
+    };
+    let whole = match written.first() {
+        Some(b'/') => Some(whole_path(written).map_err(failed)?),
+        _ => None,
+    };
+    let (root, path) = match &whole {
+        Some((top, path)) => (top, path.clone()),
+        None => {
+            let mut plain = written;
+            while let Some(rest) = plain.strip_prefix(b"./") {
+                plain = rest;
+            }
+            let path = RelPath::new(plain).map_err(|error| {
+                Error::new(ErrorKind::Config, doing, error.cause)
+                    .at(written)
+                    .hint(
+                        "names in the list must be below the folder that is checked; change the \
+                         folder with --root",
+                    )
+            })?;
+            (root, path)
+        }
     };
     let (mut file, _) = root
         .dir(path.parent().as_ref())
@@ -248,10 +272,17 @@ fn check_file(
     Ok((verdict, size))
 }
 
+/// Returns the root of all files and the path from there, with links and `..` resolved.
+fn whole_path(written: &[u8]) -> Result<(Root, RelPath)> {
+    let real = std::fs::canonicalize(Path::new(OsStr::from_bytes(written)))
+        .map_err(|e| Error::io("find the file", &e))?;
+    let below = real.as_os_str().as_bytes();
+    let path = RelPath::new(below.strip_prefix(b"/").unwrap_or(below))?;
+    Ok((Root::open(Path::new("/"))?, path))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStrExt as _;
-
     use super::*;
     use crate::verify::hash;
 
@@ -279,7 +310,7 @@ mod tests {
         let list = top.path().join("list.b3");
         let mut writer = ListWriter::create(&list).unwrap();
         for name in names {
-            let path = top.path().join(std::ffi::OsStr::from_bytes(name));
+            let path = top.path().join(OsStr::from_bytes(name));
             std::fs::write(path, name).unwrap();
             writer
                 .add(&hash::one(Algorithm::Blake3, name).unwrap(), name)
@@ -317,7 +348,7 @@ mod tests {
         let list = top.path().join("list");
         std::fs::write(
             &list,
-            format!("{digest}  ../secret\n{digest}  link\n{digest}  /etc/passwd\n"),
+            format!("{digest}  ../secret\n{digest}  link\n{digest}  a/../../secret\n"),
         )
         .unwrap();
         let (rows, checks) = verdicts(&list, &inside);
@@ -325,6 +356,34 @@ mod tests {
             rows.iter().all(|(_, verdict)| *verdict == "failed"),
             "{rows:?}"
         );
+        assert_eq!(checks.unwrap().tally.failed, 3);
+    }
+
+    #[test]
+    fn a_whole_path_means_that_file_wherever_the_folder_is() {
+        let top = tempfile::tempdir().unwrap();
+        let (here, there) = (top.path().join("here"), top.path().join("there"));
+        std::fs::create_dir(&here).unwrap();
+        std::fs::create_dir(&there).unwrap();
+        std::fs::write(there.join("a"), b"s").unwrap();
+        std::os::unix::fs::symlink("a", there.join("link")).unwrap();
+        let digest = hash::one(Algorithm::Md5, b"s").unwrap();
+        let base = there.display();
+        let lines: String = ["a", "link", "../there/a", "gone", "."]
+            .iter()
+            .map(|name| format!("{digest}  {base}/{name}\n"))
+            .collect();
+        let list = top.path().join("list");
+        std::fs::write(&list, lines + &format!("{digest}  /dev/zero\n")).unwrap();
+        let (rows, checks) = verdicts(&list, &here);
+        let verdicts: Vec<_> = rows.iter().map(|(_, verdict)| *verdict).collect();
+        assert_eq!(
+            verdicts,
+            [
+                "verified", "verified", "verified", "failed", "failed", "failed"
+            ]
+        );
+        assert_eq!(rows[2].0, format!("{base}/../there/a").into_bytes());
         assert_eq!(checks.unwrap().tally.failed, 3);
     }
 

@@ -285,6 +285,9 @@ struct EndJson {
     files: u64,
     bytes: u64,
     wire_bytes: u64,
+    // Reports from before it was known have none.
+    #[serde(default)]
+    kept: u64,
     seconds: f64,
     connect_seconds: f64,
     method: String,
@@ -306,6 +309,7 @@ pub fn end_to_json(outcome: &Outcome, report: &Report) -> String {
         files,
         bytes,
         wire_bytes,
+        kept,
         seconds,
         connect_seconds,
         method,
@@ -320,6 +324,7 @@ pub fn end_to_json(outcome: &Outcome, report: &Report) -> String {
         files: *files,
         bytes: *bytes,
         wire_bytes: *wire_bytes,
+        kept: *kept,
         seconds: finite(*seconds),
         connect_seconds: finite(*connect_seconds),
         method: method.clone(),
@@ -346,6 +351,7 @@ pub fn end_from_json(text: &str) -> Result<(Outcome, Report)> {
         files: json.files,
         bytes: json.bytes,
         wire_bytes: json.wire_bytes,
+        kept: json.kept,
         seconds: json.seconds,
         connect_seconds: json.connect_seconds,
         method: json.method,

@@ -126,6 +126,9 @@ impl Jobs for FakeJobs {
         };
         Totals {
             running: at_work().count(),
+            paused: at_work()
+                .filter(|job| job.state == RunState::Paused)
+                .count(),
             queued: world
                 .jobs
                 .iter()
@@ -279,6 +282,7 @@ pub fn report() -> Report {
         files: 7_105,
         bytes: 61_027_123,
         wire_bytes: 61_900_000,
+        kept: 0,
         seconds: 0.9,
         connect_seconds: 0.3,
         method: "tcp".to_owned(),

@@ -63,7 +63,7 @@ impl Backend for Local {
         if !spec.destination.is_local() || spec.sources.iter().any(|s| !s.is_local()) {
             return unsupported(
                 "one side is on another computer",
-                "use raw TCP or automatic",
+                "use the method auto, or tcp, rsync or sftp",
             );
         }
         Ok(())

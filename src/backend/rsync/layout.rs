@@ -18,7 +18,7 @@ use crate::backend::rsync::{USE, rules};
 use crate::fs::filter::Filter;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::job::{JobId, JobSpec};
-use crate::pump::destination::Destination;
+use crate::pump::destination::{Destination, without_slash};
 use crate::pump::source;
 
 /// Jobs whose first attempt made a folder under a new name there: when one goes on, the folder is
@@ -45,7 +45,7 @@ pub(super) struct Layout {
 pub(super) fn to_look_at(ends: &Ends) -> Vec<Vec<u8>> {
     let mut paths = vec![Vec::new()];
     match ends {
-        Ends::Push { destination, .. } => paths.push(destination.clone()),
+        Ends::Push { destination, .. } => paths.push(without_slash(destination).to_vec()),
         Ends::Pull { sources, .. } => paths.extend(sources.iter().cloned()),
     }
     paths

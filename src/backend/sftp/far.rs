@@ -12,6 +12,7 @@ use crate::model::entry::EntryKind;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::profile::Settings;
 use crate::model::progress::Counters;
+use crate::pump::destination::without_slash;
 use crate::pump::name::staging;
 
 /// How the names of files begin that were there before us and are in the folder of parts while they
@@ -79,7 +80,7 @@ impl Landing {
         let stat = |channel: &mut Channel, path: &[u8]| -> Result<Option<Attrs>> {
             channel.look(&Request::Stat(path))?.map_err(|e| e.at(path))
         };
-        let there = stat(channel, path)?;
+        let there = stat(channel, without_slash(path))?;
         let is_folder = there.is_some_and(|a| a.kind() == EntryKind::Dir);
         let name = last_name(path);
         let parent = above(path).filter(|_| name.is_some());

@@ -131,10 +131,11 @@ impl Profiles {
     ///
     /// # Errors
     /// Those of the system; the old file is whole then. `Config` when the file is damaged, since
-    /// saving would lose what is in it.
+    /// saving would lose what is in it, or when the profile gets a name that is blank or taken.
     pub fn save(&mut self, profile: &Profile) -> Result<()> {
         check_id(&profile.id)?;
         self.scan.refresh(&self.dir)?;
+        self.check_name(profile)?;
         let wanted = slug::file_name(&profile.name, &profile.id);
         let Some(found) = self.scan.with_id(&profile.id) else {
             return self.write_new(profile, &file::create(profile));
@@ -172,6 +173,40 @@ impl Profiles {
         self.scan.refresh(&self.dir)
     }
 
+    /// Refuses a new name that says nothing, or that another profile has. A profile that has such a
+    /// name from before can still be changed in other ways.
+    fn check_name(&self, profile: &Profile) -> Result<()> {
+        let kept = self
+            .scan
+            .with_id(&profile.id)
+            .and_then(|f| name_of(&f.entry));
+        if kept.as_deref() == Some(profile.name.as_str()) {
+            return Ok(());
+        }
+        let others = self
+            .scan
+            .entries()
+            .filter(|entry| entry.id() != Some(&profile.id));
+        check_free(
+            &profile.name,
+            &others.filter_map(name_of).collect::<Vec<_>>(),
+        )
+    }
+
+    /// Refuses names for new profiles that say nothing, or that a profile or another of them has.
+    ///
+    /// # Errors
+    /// `Config`, naming the first that cannot be given.
+    pub fn check_new_names(&mut self, new: &[&str]) -> Result<()> {
+        self.scan.refresh(&self.dir)?;
+        let mut names: Vec<String> = self.scan.entries().filter_map(name_of).collect();
+        for name in new {
+            check_free(name, &names)?;
+            names.push((*name).to_owned());
+        }
+        Ok(())
+    }
+
     fn write_new(&mut self, profile: &Profile, text: &str) -> Result<()> {
         check_reads_back(text, profile)?;
         make_private(&self.dir)?;
@@ -183,7 +218,7 @@ impl Profiles {
     /// Makes a profile without sources and destination, at the end of the list.
     ///
     /// # Errors
-    /// Those of the system.
+    /// As [`Profiles::save`].
     pub fn create(&mut self, name: &str) -> Result<Profile> {
         let profile = Profile {
             id: self.new_id()?,
@@ -198,7 +233,7 @@ impl Profiles {
     /// Saves somebody else's profile as a new one with an id of its own, at the end of the list.
     ///
     /// # Errors
-    /// Those of the system.
+    /// As [`Profiles::save`].
     pub fn add(&mut self, profile: &Profile) -> Result<Profile> {
         let profile = Profile {
             id: self.new_id()?,
@@ -231,10 +266,10 @@ impl Profiles {
         let names: Vec<_> = self.scan.entries().filter_map(name_of).collect();
         let name = (1u32..)
             .map(|n| match n {
-                1 => format!("{} (copy)", old.name),
-                n => format!("{} (copy {n})", old.name),
+                1 => format!("{} (copy)", old.name.trim()),
+                n => format!("{} (copy {n})", old.name.trim()),
             })
-            .find(|name| !names.contains(name))
+            .find(|name| name_fault(name, &names).is_none())
             .unwrap_or_else(|| old.name.clone());
         let copy = Profile {
             id: self.new_id()?,
@@ -407,6 +442,32 @@ fn name_of(entry: &Entry) -> Option<String> {
         Entry::Good(profile) => Some(profile.name.clone()),
         Entry::Damaged(_) => None,
     }
+}
+
+/// Says what is wrong with a profile's name beside those of others: it shows nothing, or it is
+/// taken. Blanks around a name do not tell it from another.
+pub fn name_fault<S: AsRef<str>>(name: &str, others: &[S]) -> Option<&'static str> {
+    // Marks of no width are no name either; a list would show an empty line.
+    let shows = |c: char| {
+        let no_width = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        !c.is_whitespace() && !c.is_control() && !no_width
+    };
+    if !name.chars().any(shows) {
+        return Some("a profile needs a name that can be seen");
+    }
+    let taken = others
+        .iter()
+        .any(|other| other.as_ref().trim() == name.trim());
+    taken.then_some("another profile has that name")
+}
+
+fn check_free(name: &str, others: &[String]) -> Result<()> {
+    let Some(fault) = name_fault(name, others) else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Config, "name the profile", fault)
+        .at(name)
+        .hint("choose another name; 'transload profiles list' shows those that are taken"))
 }
 
 fn no_profile(wanted: &str) -> Error {
