@@ -678,3 +678,90 @@ fn a_note_about_a_failed_job_says_what_to_do() {
         "{toasts:?}"
     );
 }
+
+#[test]
+fn a_name_that_is_blank_or_taken_is_not_saved() {
+    let mut stage = open(with_profiles());
+    let saved = |stage: &Stage| {
+        let orders = &stage.world.borrow().orders;
+        orders.iter().any(|order| matches!(order, Order::Save(_)))
+    };
+    for (name, words) in [
+        ("Music ", "Name: another profile has that name"),
+        ("  ", "Name: a profile needs a name that can be seen"),
+    ] {
+        stage.type_into("Profile name", name);
+        stage.expect(words);
+        stage.expect("Not saved");
+        stage.window.run_steps(8);
+        assert!(!saved(&stage), "{name:?}");
+    }
+    stage.type_into("Profile name", "Pictures");
+    stage.window.run_steps(8);
+    assert!(saved(&stage) && !stage.shows("Not saved"));
+    stage.press("New profile");
+    stage.press("New profile");
+    let names: Vec<String> = stage
+        .window
+        .state()
+        .state
+        .profiles()
+        .map(|p| p.name.clone())
+        .collect();
+    assert!(names.contains(&"New profile 2".to_owned()), "{names:?}");
+}
+
+#[test]
+fn what_was_just_duplicated_is_what_delete_means() {
+    let mut stage = open(with_profiles());
+    stage
+        .window
+        .key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::D);
+    stage.settle();
+    stage.expect("Photos (copy), not run yet");
+    stage.window.key_press(egui::Key::Escape);
+    stage.settle();
+    let delete = |stage: &mut Stage| {
+        let keys = (egui::Modifiers::COMMAND, egui::Key::Delete);
+        stage.window.key_press_modifiers(keys.0, keys.1);
+        stage.settle();
+    };
+    // Until the copy is there, nothing is what is meant.
+    stage.window.state_mut().state.making = true;
+    delete(&mut stage);
+    assert!(!stage.shows("Deleted"));
+    stage.window.state_mut().state.making = false;
+    delete(&mut stage);
+    stage.expect("Deleted 'Photos (copy)'");
+    stage.expect("Photos, not run yet");
+}
+
+#[test]
+fn the_arrows_walk_through_the_menu() {
+    let mut stage = open(with_profiles());
+    stage.press("Menu");
+    let focused = |stage: &Stage| {
+        let all = stage.window.query_all_by(|node| node.is_focused());
+        all.map(|node| node.accesskit_node().label().unwrap_or_default())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    for (key, words) in [
+        (egui::Key::ArrowDown, "Simulate"),
+        (egui::Key::ArrowDown, "Start"),
+        (egui::Key::ArrowDown, "New profile"),
+        (egui::Key::ArrowUp, "Start"),
+        (egui::Key::Home, "Simulate"),
+        (egui::Key::ArrowUp, "Quit"),
+        (egui::Key::ArrowDown, "Simulate"),
+        (egui::Key::End, "Quit"),
+    ] {
+        stage.window.key_press(key);
+        stage.settle();
+        assert!(
+            focused(&stage).starts_with(words),
+            "{key:?}: {}",
+            focused(&stage)
+        );
+    }
+}

@@ -7,6 +7,7 @@ use crate::model::profile::Profile;
 use crate::model::rules::{Rule, RuleVerb};
 use crate::model::units::Rate;
 use crate::present::text::landing;
+use crate::service::jobs;
 
 /// A place as typed.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +59,12 @@ pub struct Draft {
     pub limit: String,
     /// What is wrong with the limit.
     pub limit_fault: Option<String>,
+    /// What is wrong with the name beside those of other profiles.
+    pub name_fault: Option<&'static str>,
+    /// What is wrong with a filter rule.
+    pub rules_fault: Option<Error>,
+    /// What is wrong with an ssh option.
+    pub ssh_fault: Option<Error>,
     /// More ssh options, one a line.
     pub ssh_options: String,
     /// Where the first file will land.
@@ -87,6 +94,9 @@ impl Draft {
                 .map(|rate| rate.to_string())
                 .unwrap_or_default(),
             limit_fault: None,
+            name_fault: None,
+            rules_fault: jobs::check_rules(&profile.settings.rules).err(),
+            ssh_fault: jobs::check_ssh_options(&profile.settings.ssh).err(),
             ssh_options: profile.settings.ssh.options.join("\n"),
             landing: landing(profile),
             dirty: None,
@@ -129,6 +139,8 @@ impl Draft {
             .filter(|l| !l.is_empty())
             .map(str::to_owned)
             .collect();
+        self.rules_fault = jobs::check_rules(&profile.settings.rules).err();
+        self.ssh_fault = jobs::check_ssh_options(&profile.settings.ssh).err();
         self.limit_fault = None;
         profile.settings.limit = match self.limit.trim() {
             "" => None,
@@ -146,6 +158,9 @@ impl Draft {
     /// Says whether a field cannot be read; nothing is saved or started meanwhile.
     pub fn faulty(&self) -> bool {
         self.limit_fault.is_some()
+            || self.name_fault.is_some()
+            || self.rules_fault.is_some()
+            || self.ssh_fault.is_some()
             || self
                 .sources
                 .iter()
@@ -232,6 +247,21 @@ mod tests {
         assert_eq!(text.lines().filter_map(rule_of).collect::<Vec<_>>(), rules);
         assert_eq!(rule_of("*.tmp").unwrap().verb, RuleVerb::Exclude);
         assert_eq!(rule_of("   "), None);
+    }
+
+    #[test]
+    fn a_filter_or_an_ssh_option_that_cannot_be_read_keeps_the_profile_from_starting() {
+        let mut draft = Draft::of(&Profile::default());
+        draft.rules = "- *.o\n- [".into();
+        draft.read(1.0);
+        assert!(draft.faulty() && draft.rules_fault.is_some());
+        draft.rules = "- *.o".into();
+        draft.ssh_options = "ProxyCommand=x".into();
+        draft.read(2.0);
+        assert!(draft.faulty() && draft.ssh_fault.is_some() && draft.rules_fault.is_none());
+        draft.ssh_options.clear();
+        draft.read(3.0);
+        assert!(!draft.faulty());
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub fn execute(state: &mut State, ports: &mut Ports, wish: Wish) {
             if let Some(draft) = &mut state.draft {
                 draft.read(now);
             }
+            state.check_name();
         }
         Wish::Browse(browse, pick) => browse_for(state, ports, browse, pick),
         Wish::Picked(paths) => picked(state, ports, paths),
@@ -81,15 +82,17 @@ fn command(state: &mut State, ports: &mut Ports, deed: Deed) {
         Deed::NewProfile => {
             save(state, ports);
             let profile = Profile {
-                name: "New profile".to_owned(),
+                name: state.new_name(),
                 ..Profile::default()
             };
+            state.making = true;
             ports.library.send(Order::Create(Box::new(profile)));
         }
         Deed::Rename => state.focus = Some(Focus::Name),
         Deed::Duplicate => {
             save(state, ports);
             if let Some(id) = state.selected.clone() {
+                state.making = true;
                 ports.library.send(Order::Duplicate(id));
             }
         }

@@ -18,7 +18,10 @@ pub fn show(ui: &mut Ui, state: &State) {
                 whose(ui, state);
                 ui.label(outcome(&run.outcome, &run.report));
             }
-            None => empty(ui, "Notes and warnings of a job are kept here"),
+            None => empty(
+                ui,
+                "Click a job in the queue to read its notes and warnings here",
+            ),
         }
         return;
     };

@@ -46,7 +46,7 @@ pub fn show(ui: &mut Ui, state: &mut State, jobs: &dyn Jobs, wishes: &mut Vec<Wi
         );
         return;
     }
-    let missing = table::at_least(ui, 720.0, |ui| rows(ui, state, &page));
+    let missing = table::at_least(ui, 520.0, |ui| rows(ui, state, &page));
     if missing {
         // Those rows come with the next page; look again as soon as it can be there.
         ui.ctx()
@@ -106,32 +106,46 @@ fn rows(ui: &mut Ui, state: &mut State, page: &RowPage) -> bool {
     let mut missing = false;
     #[expect(clippy::reversed_empty_ranges)] // Nothing seen so far; each row widens it.
     let mut seen = usize::MAX..0;
-    // Size, verdict and when are as wide as their words; five gaps stand between six columns.
-    let rest = ui.available_width() - (84.0 + 128.0 + 76.0) - 5.0 * table::GAP;
-    let [name, digest, _] = table::parts(
-        rest,
-        [(5.0, 120.0, 640.0), (4.0, 96.0, 252.0), (3.0, 96.0, 9e9)],
-    );
-    let columns = [
-        Column::exact(name).clip(true),
-        Column::exact(84.0),
-        Column::exact(128.0),
-        Column::exact(digest).clip(true),
-        Column::exact(76.0),
-        Column::remainder().at_least(96.0).clip(true),
-    ];
+    let wide = ui.available_width() >= ALL_COLUMNS;
+    // Size, verdict and when are as wide as their words, with a gap between any two columns.
+    let columns = if wide {
+        let rest = ui.available_width() - (84.0 + 128.0 + 76.0) - 5.0 * table::GAP;
+        let [name, digest, _] = table::parts(
+            rest,
+            [(5.0, 120.0, 640.0), (4.0, 96.0, 252.0), (3.0, 96.0, 9e9)],
+        );
+        vec![
+            Column::exact(name).clip(true),
+            Column::exact(84.0),
+            Column::exact(128.0),
+            Column::exact(digest).clip(true),
+            Column::exact(76.0),
+            Column::remainder().at_least(96.0).clip(true),
+        ]
+    } else {
+        let rest = ui.available_width() - (84.0 + 128.0) - 3.0 * table::GAP;
+        let [name, _] = table::parts(rest, [(3.0, 120.0, 9e9), (4.0, 120.0, 9e9)]);
+        vec![
+            Column::exact(name).clip(true),
+            Column::exact(84.0),
+            Column::exact(128.0),
+            Column::remainder().at_least(120.0).clip(true),
+        ]
+    };
     table::begin(ui, "verdicts", &columns)
         .sense(egui::Sense::click())
         .header(table::row_height(), |mut row| {
-            for (words, number) in [
-                ("Name", false),
-                ("Size", true),
-                ("Verdict", false),
-                ("Digest", false),
-                ("When", false),
-                ("Why", false),
+            for (words, number, narrow) in [
+                ("Name", false, true),
+                ("Size", true, true),
+                ("Verdict", false, true),
+                ("Digest", false, false),
+                ("When", false, false),
+                ("Why", false, true),
             ] {
-                table::head(&mut row, words, number);
+                if wide || narrow {
+                    table::head(&mut row, words, number);
+                }
             }
         })
         .body(|body| {
@@ -145,13 +159,13 @@ fn rows(ui: &mut Ui, state: &mut State, page: &RowPage) -> bool {
                         .checked_sub(page.start)
                         .and_then(|at| page.rows.get(at))
                     {
-                        Some(known) => one(&mut row, known),
+                        Some(known) => one(&mut row, known, wide),
                         None => {
                             missing = true;
                             row.col(|ui| {
                                 soft(ui, "\u{2026}");
                             });
-                            for _ in 1..6 {
+                            for _ in 1..columns.len() {
                                 row.col(|_| {});
                             }
                         }
@@ -165,7 +179,10 @@ fn rows(ui: &mut Ui, state: &mut State, page: &RowPage) -> bool {
     missing
 }
 
-fn one(cells: &mut TableRow<'_, '_>, row: &Row) {
+/// As wide as it must be for all columns; in less room the digest shows while the verdict is hovered.
+const ALL_COLUMNS: f32 = 720.0;
+
+fn one(cells: &mut TableRow<'_, '_>, row: &Row, wide: bool) {
     let name = shown(&row.path);
     let (word, why) = verdict(&row.verdict);
     let (digest, when) = digest_of(&row.verdict);
@@ -177,17 +194,23 @@ fn one(cells: &mut TableRow<'_, '_>, row: &Row) {
         ui.spacing_mut().item_spacing.x = 6.0;
         let (sign, colour) = sign(palette(ui), &row.verdict);
         icon(ui, sign, colour);
-        ui.label(RichText::new(word).color(colour));
-    });
-    cells.col(|ui| {
-        if let Some(digest) = digest {
-            let help = digest.algorithm().name();
-            cut(ui, RichText::new(digest.to_string()).font(mono())).on_hover_text(help);
+        let word = ui.label(RichText::new(word).color(colour));
+        if let Some(digest) = digest.filter(|_| !wide) {
+            let help = format!("{} {digest}\n{when}", digest.algorithm().name());
+            word.on_hover_text(help.trim_end());
         }
     });
-    cells.col(|ui| {
-        soft(ui, when);
-    });
+    if wide {
+        cells.col(|ui| {
+            if let Some(digest) = digest {
+                let help = digest.algorithm().name();
+                cut(ui, RichText::new(digest.to_string()).font(mono())).on_hover_text(help);
+            }
+        });
+        cells.col(|ui| {
+            soft(ui, when);
+        });
+    }
     cells.col(|ui| {
         if let Some(why) = &why {
             let colour = palette(ui).soft;

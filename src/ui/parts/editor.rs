@@ -33,6 +33,12 @@ pub fn show(ui: &mut Ui, state: &mut State, most: f32, wishes: &mut Vec<Wish>) {
     let area = ScrollArea::vertical().id_salt("editor").max_height(most);
     area.show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 6.0;
+        if let Some(fault) = draft.name_fault {
+            let bad = palette(ui).bad;
+            indented(ui, |ui| {
+                note(ui, format!("Name: {fault}"), bad);
+            });
+        }
         changed |= places(ui, draft, wishes);
         landing(ui, draft);
         changed |= choices(ui, draft);

@@ -3,6 +3,7 @@
 
 use egui::{CollapsingHeader, Margin, TextEdit, Ui};
 
+use crate::model::error::Error;
 use crate::model::options::{OptionSpec, OptionType, Options};
 use crate::model::profile::{Encrypt, MethodChoice};
 use crate::present::text::sentence;
@@ -65,7 +66,17 @@ fn keep(ui: &mut Ui, draft: &mut Draft) -> bool {
 
 fn filters(ui: &mut Ui, draft: &mut Draft) -> bool {
     heading(ui, "Filter rules, the first that matches wins");
-    lines(ui, &mut draft.rules, "Filter rules", "- *.tmp\n+ /keep/**")
+    let changed = lines(ui, &mut draft.rules, "Filter rules", "- *.tmp\n+ /keep/**");
+    fault(ui, draft.rules_fault.as_ref());
+    changed
+}
+
+/// Says below a field what is wrong with it, and where.
+fn fault(ui: &mut Ui, fault: Option<&Error>) {
+    if let Some(fault) = fault {
+        let bad = palette(ui).bad;
+        note(ui, format!("{}: {}", fault.place, fault.cause), bad);
+    }
 }
 
 fn network(ui: &mut Ui, draft: &mut Draft) -> bool {
@@ -138,6 +149,7 @@ fn ssh(ui: &mut Ui, draft: &mut Draft, wishes: &mut Vec<Wish>) -> bool {
         "More ssh options",
         "ProxyJump=gate\nPort=2222",
     );
+    fault(ui, draft.ssh_fault.as_ref());
     changed
 }
 

@@ -1,7 +1,7 @@
 //! The top line of the editor: the profile's name, Simulate, Start and the menu, always in the same
 //! places.
 
-use egui::{Align, Button, FontId, Frame, Layout, Margin, Response, TextEdit, Ui, Vec2};
+use egui::{Align, Button, FontId, Frame, Key, Layout, Margin, Response, TextEdit, Ui, Vec2};
 
 use crate::model::progress::RunState;
 use crate::ui::parts::controls::{Weight, button, icon_button};
@@ -97,6 +97,9 @@ fn menu(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
     let opener = icon_button(ui, Icon::More, "Menu", true);
     egui::Popup::menu(&opener).show(|ui| {
         ui.set_min_width(220.0);
+        // A bar beside the words, not over the keys at their right.
+        ui.spacing_mut().scroll = egui::style::ScrollStyle::solid();
+        let mut items = Vec::with_capacity(TABLE.len());
         egui::ScrollArea::vertical()
             .max_height(ui.ctx().content_rect().height() - 48.0)
             .show(ui, |ui| {
@@ -112,13 +115,47 @@ fn menu(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
                         item = item.selected(look == state.look);
                     }
                     let item = ui.add_enabled(possible(state, row.deed), item);
+                    if item.enabled() {
+                        items.push(item.clone());
+                    }
                     if with_help(item, row).clicked() {
                         wishes.push(Wish::Do(row.deed));
                         ui.close();
                     }
                 }
+                walk(ui, &items);
             });
     });
+}
+
+/// Moves the keyboard from one entry of an open menu to another: with the arrows, round at the
+/// ends. The toolkit's own way goes by where things are, also to what lies behind the menu.
+fn walk(ui: &Ui, items: &[Response]) {
+    let at = items.iter().position(Response::has_focus);
+    let pressed = |key| ui.input_mut(|i| i.consume_key(egui::Modifiers::NONE, key));
+    let last = items.len().saturating_sub(1);
+    let to = match at {
+        _ if pressed(Key::Home) => 0,
+        _ if pressed(Key::End) => last,
+        at if pressed(Key::ArrowDown) => at.map_or(0, |at| if at == last { 0 } else { at + 1 }),
+        at if pressed(Key::ArrowUp) => at.map_or(last, |at| at.checked_sub(1).unwrap_or(last)),
+        _ => {
+            if let Some(item) = at.and_then(|at| items.get(at)) {
+                let own = egui::EventFilter {
+                    vertical_arrows: true,
+                    ..Default::default()
+                };
+                ui.memory_mut(|memory| memory.set_focus_lock_filter(item.id, own));
+            }
+            return;
+        }
+    };
+    if let Some(item) = items.get(to) {
+        item.request_focus();
+        item.scroll_to_me(None);
+        // The toolkit saw the key first and would go on from there.
+        ui.memory_mut(|memory| memory.move_focus(egui::FocusDirection::None));
+    }
 }
 
 /// Tells beside a menu's entry what its keys do not say.
@@ -137,9 +174,10 @@ pub fn with_help(item: Response, row: &DeedRow) -> Response {
 pub fn possible(state: &State, deed: Deed) -> bool {
     match deed {
         Deed::Start | Deed::Simulate => state.draft.as_ref().is_some_and(|d| d.complete()),
+        // What was selected before is not what a person means once they made a new one.
+        Deed::Delete => state.draft.is_some() && !state.making,
         Deed::Rename
         | Deed::Duplicate
-        | Deed::Delete
         | Deed::MoveUp
         | Deed::MoveDown
         | Deed::AddSource

@@ -19,10 +19,16 @@ pub fn words(state: &State) -> String {
     if totals.running + totals.queued == 0 {
         return "Nothing is running".to_owned();
     }
-    let mut parts = vec![format!("{} running", totals.running)];
-    if totals.queued > 0 {
-        parts.push(format!("{} waiting", totals.queued));
-    }
+    let counts = [
+        (totals.running.saturating_sub(totals.paused), "running"),
+        (totals.paused, "paused"),
+        (totals.queued, "waiting"),
+    ];
+    let mut parts: Vec<String> = counts
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{n} {word}"))
+        .collect();
     if totals.goodput > 0.0 {
         parts.push(rate(totals.goodput));
     }
@@ -39,5 +45,14 @@ mod tests {
     #[test]
     fn an_idle_window_says_so() {
         assert_eq!(words(&State::default()), "Nothing is running");
+    }
+
+    #[test]
+    fn a_paused_job_is_not_called_running() {
+        let mut state = State::default();
+        (state.totals.running, state.totals.paused) = (1, 1);
+        assert_eq!(words(&state), "1 paused");
+        (state.totals.running, state.totals.queued) = (3, 2);
+        assert_eq!(words(&state), "2 running \u{b7} 1 paused \u{b7} 2 waiting");
     }
 }

@@ -40,7 +40,7 @@ fn one(ui: &mut egui::Ui, toast: &Toast, width: f32, wishes: &mut Vec<Wish>) {
         ui.horizontal(|ui| {
             icon(ui, sign, colour);
             // What the buttons at the right leave.
-            let beside = if toast.button.is_some() { 108.0 } else { 36.0 };
+            let beside = if toast.button.is_some() { 132.0 } else { 36.0 };
             let room = (ui.available_width() - beside).max(40.0);
             let size = Vec2::new(room, tokens().space.control);
             ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {

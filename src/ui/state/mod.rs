@@ -20,6 +20,7 @@ use crate::model::profile::{Profile, ProfileId};
 use crate::model::untrusted::{Untrusted, shown};
 use crate::present::text::{error_block, outcome, sentence};
 use crate::present::units::counted;
+use crate::store::profiles::name_fault;
 use crate::ui::draft::Draft;
 use crate::ui::parts::browse::OwnPicker;
 use crate::ui::parts::{drop_zone, job_row};
@@ -51,6 +52,8 @@ pub struct State {
     pub draft: Option<Draft>,
     /// The search text.
     pub search: String,
+    /// A profile is being made, which will be selected; the one that is selected now is not meant.
+    pub making: bool,
     /// Which field is to get the keyboard.
     pub focus: Option<Focus>,
     /// The jobs in the order of the list.
@@ -233,6 +236,7 @@ impl State {
             }
             LibraryNews::Restored(id) => wishes.push(Wish::SelectProfile(id)),
             LibraryNews::Made(id) => {
+                self.making = false;
                 wishes.push(Wish::SelectProfile(id));
                 self.focus = Some(Focus::Name);
                 self.search.clear();
@@ -253,8 +257,34 @@ impl State {
                 self.hosts = hosts;
                 self.last = last;
             }
-            LibraryNews::Failed(error) => self.complain(&error),
+            LibraryNews::Failed(error) => {
+                self.making = false;
+                self.complain(&error);
+            }
         }
+    }
+
+    /// Holds the name that is typed against those of the other profiles.
+    pub fn check_name(&mut self) {
+        let Some(draft) = &self.draft else { return };
+        let (id, name) = (&draft.profile.id, draft.profile.name.as_str());
+        let kept = self.profile(id).is_some_and(|saved| saved.name == *name);
+        let others = self.profiles().filter(|other| other.id != *id);
+        let others: Vec<&str> = others.map(|other| other.name.as_str()).collect();
+        let fault = name_fault(name, &others).filter(|_| !kept);
+        if let Some(draft) = &mut self.draft {
+            draft.name_fault = fault;
+        }
+    }
+
+    /// Returns a name for a new profile that no other has.
+    pub fn new_name(&self) -> String {
+        let names: Vec<&str> = self.profiles().map(|other| other.name.as_str()).collect();
+        let numbered = (2u32..).map(|n| format!("New profile {n}"));
+        std::iter::once("New profile".to_owned())
+            .chain(numbered)
+            .find(|name| name_fault(name, &names).is_none())
+            .unwrap_or_default()
     }
 
     /// Takes over what another program changed in the profile that is edited, unless something
@@ -295,7 +325,12 @@ impl State {
             }
         }
         let id = job.spec.id;
-        self.toast(text, tone, Some(("Show", Wish::ShowJob(id, tab))));
+        let words = match tab {
+            Tab::Verification => "Show files",
+            Tab::Log => "Show log",
+            _ => "Show job",
+        };
+        self.toast(text, tone, Some((words, Wish::ShowJob(id, tab))));
     }
 
     /// Returns what the user allowed for a host, for good.
