@@ -203,3 +203,23 @@ fn what_ssh_does_not_understand_of_the_options_is_wrong_usage() {
             .says("ssh");
     }
 }
+
+#[test]
+fn a_dry_run_moves_no_contents_and_so_asks_nothing_about_them() {
+    let server = Sshd::setup().agent_in_path(agent_binary()).start();
+    let user = User::new();
+    user.write("a", "a");
+    let to = there(&server, "in/");
+    let config = server.config();
+    // Were it asked, the third answer would end the job.
+    for (option, asked, status) in [("-n", false, 0), ("-v", true, 130)] {
+        let line = format!(
+            "transload copy {option} --ssh-config {} a {to}",
+            config.display()
+        );
+        let (text, code) = user.on_terminal(&line, "3\n");
+        let asks = text.contains("Send without encryption");
+        assert_eq!((asks, code), (asked, status), "{text}");
+    }
+    assert!(!server.home().join("in").exists(), "the end was chosen");
+}

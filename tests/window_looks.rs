@@ -11,6 +11,7 @@ mod stage;
 use std::sync::Arc;
 use std::time::Instant;
 
+use egui_kittest::kittest::Queryable as _;
 use fake_ports::{World, ended, profile, running, totals, unreachable};
 use stage::{Stage, open, open_sized, with_profiles};
 use transload::model::drop::{DropEvent, DroppedItem};
@@ -161,6 +162,7 @@ fn the_window_can_be_drawn_in_both_looks_at_both_scales_and_sizes() {
         for tab in [Tab::Verification, Tab::Plan, Tab::History, Tab::Log] {
             let at = format!("{}-{name}", tab.title().to_lowercase());
             picture(&at, theme, [1100.0, 720.0], 1.0, busy(), tab);
+            picture(&(at + "-small"), theme, [900.0, 600.0], 2.0, busy(), tab);
         }
     }
     picture("tiny", Light, [200.0, 120.0], 1.0, busy(), Tab::Queue);
@@ -234,6 +236,10 @@ fn what_lies_over_the_window_can_be_drawn() {
         stage.click("Advanced");
         save_picture(&mut stage, &format!("advanced-{name}"));
         stage.press("Menu");
+        for _ in 0..4 {
+            stage.window.key_press(egui::Key::ArrowDown);
+            stage.settle();
+        }
         save_picture(&mut stage, &format!("menu-{name}"));
         stage.window.key_press(egui::Key::Escape);
         stage
@@ -246,5 +252,12 @@ fn what_lies_over_the_window_can_be_drawn() {
         stage.press("Cancel");
         stage.type_into("Destination", "smb://nas/photo");
         save_picture(&mut stage, &format!("fault-{name}"));
+        stage.type_into("Destination", "nas:/photo");
+        stage.type_into("Profile name", "Music");
+        stage.window.get_by_label("Filter rules").focus();
+        stage.window.run();
+        stage.window.get_by_label("Filter rules").type_text("- [");
+        stage.settle();
+        save_picture(&mut stage, &format!("name-{name}"));
     }
 }

@@ -217,11 +217,12 @@ impl Control {
             .question
             .take_if(|(open, _)| open.id == question);
         if let Some((_, reply)) = open {
-            // The asker holds the other end and has room for one.
-            let _ = reply.send(answer);
+            // First the end, then the answer: who asked must not go on with a small job meanwhile.
             if answer == Answer::Cancel {
                 self.step(i, Input::Stop(Abort::User));
             }
+            // The asker holds the other end and has room for one.
+            let _ = reply.send(answer);
             self.board.touch();
         }
     }

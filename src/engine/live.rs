@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
@@ -12,7 +12,7 @@ use crate::backend;
 use crate::engine::JobView;
 use crate::engine::ending::{self, Facts};
 use crate::engine::job::{Line, State};
-use crate::engine::meter::{Meter, Reading};
+use crate::engine::meter::{Meter, Reading, Waits};
 use crate::engine::recover;
 use crate::engine::runner::Story;
 use crate::engine::sink::Sink;
@@ -99,9 +99,7 @@ pub struct Job {
     progress: Progress,
     log: Arc<Vec<(f64, String)>>,
     /// Time of this run in which it was paused or waited for an answer.
-    waited: Duration,
-    /// Since when it does.
-    waits_since: Option<Instant>,
+    waits: Waits,
 }
 
 impl Job {
@@ -128,8 +126,7 @@ impl Job {
             reading: Reading::default(),
             progress: Progress::default(),
             log: Arc::default(),
-            waited: Duration::ZERO,
-            waits_since: None,
+            waits: Waits::default(),
         }
     }
 
@@ -181,23 +178,15 @@ impl Job {
             )
     }
 
-    /// Adds up the time in which it waits for people. Every change of that is followed by a look.
-    fn keep_time(&mut self, now: Instant) {
-        if let Some(since) = self.waits_since.take() {
-            self.waited += now.saturating_duration_since(since);
-        }
-        let waits = self.question.is_some() || self.state.shown() == RunState::Paused;
-        self.waits_since = waits.then_some(now);
-    }
-
     /// Looks at the counters; says whether anything that people see changed.
     pub fn sample(&mut self, now: Instant) -> (Reading, bool) {
-        if self.cells.is_some() {
-            self.keep_time(now);
-        }
         let Some(cells) = &self.cells else {
             return (Reading::default(), false);
         };
+        // Every change of what it waits for is followed by a look.
+        let waits = self.question.is_some() || self.state.shown() == RunState::Paused;
+        let since_start = now.saturating_duration_since(cells.started);
+        self.waits.look(since_start, waits);
         let mut progress = cells.counters.snapshot();
         // Done and total are two counters that threads add to at different moments.
         progress.bytes_total = progress.bytes_total.max(progress.bytes_done);
@@ -253,7 +242,7 @@ impl Job {
         self.meter = Meter::default();
         self.reading = Reading::default();
         self.progress = Progress::default();
-        (self.waited, self.waits_since) = (Duration::ZERO, None);
+        self.waits = Waits::default();
         self.plan = None;
         self.end = None;
         self.claiming = true;
@@ -265,7 +254,7 @@ impl Job {
             // It never ran, or its thread was given up.
             Box::new(Story::new(Err(Error::cancelled())))
         });
-        let waited = self.waited;
+        let waited = self.waits.total();
         let progress = self.cells.as_ref().map(|cells| {
             let seconds = cells.started.elapsed().saturating_sub(waited);
             let whole = story

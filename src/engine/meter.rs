@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::model::progress::{Phase, Progress};
 
@@ -42,6 +43,29 @@ struct Sample {
     at: f64,
     bytes: u64,
     work: u64,
+}
+
+/// Adds up the time in which a run waits for people: paused, or with a question open.
+#[derive(Debug, Default)]
+pub struct Waits {
+    total: Duration,
+    since: Option<Duration>,
+}
+
+impl Waits {
+    /// Looks at `now`, counted from the start of the run: whether it waits from here on. What it did
+    /// up to now is what the last look said.
+    pub fn look(&mut self, now: Duration, waits: bool) {
+        if let Some(since) = self.since.take() {
+            self.total += now.saturating_sub(since);
+        }
+        self.since = waits.then_some(now);
+    }
+
+    /// Returns the sum up to the last look.
+    pub fn total(&self) -> Duration {
+        self.total
+    }
 }
 
 /// What the meter says now.

@@ -296,3 +296,19 @@ fn a_pause_counts_neither_for_the_rate_nor_for_the_time_left() {
     let left = last.eta.unwrap();
     assert!((left - 80.0).abs() < 4.0, "{left} s");
 }
+
+#[test]
+fn only_the_time_in_which_people_are_waited_for_is_taken_off() {
+    let mut waits = Waits::default();
+    let at = Duration::from_secs;
+    waits.look(at(1), false);
+    waits.look(at(5), true);
+    waits.look(at(20), true);
+    waits.look(at(30), false);
+    waits.look(at(40), false);
+    assert_eq!(waits.total(), at(25));
+    waits.look(at(41), true);
+    assert_eq!(waits.total(), at(25), "up to the last look");
+    waits.look(at(42), false);
+    assert_eq!(waits.total(), at(26));
+}

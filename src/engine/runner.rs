@@ -274,7 +274,11 @@ impl Run {
             story.method = choice.id;
             // The rule of a run is settled only later; connecting decides nothing by it.
             match method.connect(spec, &self.cx(Conflict::Fail)) {
-                Ok(session) => return Ok((session, choice.why)),
+                Ok(session) => {
+                    // A question on the way may have been answered with the end of the job.
+                    self.cancel.check()?;
+                    return Ok((session, choice.why));
+                }
                 Err(error) if another_may_help(&error) => {
                     tried.push(Tried {
                         id: choice.id,

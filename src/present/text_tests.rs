@@ -262,3 +262,30 @@ fn every_rule_and_digest_is_explained() {
     assert_eq!(sentence("smb:// is not for us"), "smb:// is not for us.");
     assert_eq!(sentence(""), "");
 }
+
+#[test]
+fn a_stopped_run_says_what_it_left_for_the_next_one() {
+    let report = Report {
+        kept: 120 << 20,
+        seconds: 3.2,
+        ..Report::default()
+    };
+    let stopped = Outcome::Aborted(Abort::User);
+    assert_eq!(
+        outcome(&stopped, &report),
+        "Stopped: 0 files, 0 B in 3.2 s; about 120 MiB of unfinished files is kept"
+    );
+    let nothing = Report { kept: 0, ..report };
+    assert_eq!(
+        outcome(&stopped, &nothing),
+        "Stopped: 0 files, 0 B in 3.2 s"
+    );
+    let differs = Report {
+        tally: Tally {
+            differs: 1,
+            ..Tally::default()
+        },
+        ..nothing
+    };
+    assert_eq!(outcome_short(&Outcome::Partial, &differs), "1 differs");
+}

@@ -157,15 +157,18 @@ impl Draft {
 
     /// Says whether a field cannot be read; nothing is saved or started meanwhile.
     pub fn faulty(&self) -> bool {
-        self.limit_fault.is_some()
-            || self.name_fault.is_some()
-            || self.rules_fault.is_some()
-            || self.ssh_fault.is_some()
+        self.name_fault.is_some()
+            || self.advanced_fault()
             || self
                 .sources
                 .iter()
                 .chain([&self.destination])
                 .any(|f| f.fault.is_some())
+    }
+
+    /// Says whether a field that can be folded away cannot be read.
+    pub fn advanced_fault(&self) -> bool {
+        self.limit_fault.is_some() || self.rules_fault.is_some() || self.ssh_fault.is_some()
     }
 
     /// Says whether there is enough to start.
@@ -175,7 +178,9 @@ impl Draft {
 
     /// Says why it cannot be started, for people.
     pub fn lacks(&self) -> Option<&'static str> {
-        if self.faulty() {
+        if self.name_fault.is_some() {
+            Some("give the profile a name of its own first")
+        } else if self.faulty() {
             Some("a field cannot be read; see the note below it")
         } else if self.profile.sources.is_empty() {
             Some("say where from first")

@@ -20,41 +20,47 @@ pub fn show(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
         empty(ui, "Runs that ended are kept here");
         return;
     }
-    table::at_least(ui, 780.0, |ui| {
-        let fixed = 88.0 + 120.0 + 64.0 + 76.0 + 88.0 + 92.0;
-        let rest = ui.available_width() - fixed - 7.0 * table::GAP;
-        let [job, _] = table::parts(rest, [(3.0, 96.0, 480.0), (1.0, 64.0, 9e9)]);
-        let columns = [
+    table::at_least(ui, 600.0, |ui| {
+        let wide = ui.available_width() >= ALL_COLUMNS;
+        // Widths of the columns whose words have one; files and time give way first.
+        let numbers: &[f32] = match wide {
+            true => &[64.0, 76.0, 88.0, 92.0],
+            false => &[76.0, 92.0],
+        };
+        let gaps = 3 + numbers.len();
+        let fixed = 88.0 + 120.0 + numbers.iter().sum::<f32>();
+        let rest = ui.available_width() - fixed - gaps as f32 * table::GAP;
+        let [job, _] = table::parts(rest, [(2.0, 96.0, 480.0), (1.0, 64.0, 9e9)]);
+        let mut columns = vec![
             Column::exact(88.0),
             Column::exact(job).clip(true),
             Column::exact(120.0),
-            Column::exact(64.0),
-            Column::exact(76.0),
-            Column::exact(88.0),
-            Column::exact(92.0),
-            Column::remainder().at_least(64.0).clip(true),
         ];
+        columns.extend(numbers.iter().map(|width| Column::exact(*width)));
+        columns.push(Column::remainder().at_least(64.0).clip(true));
         table::begin(ui, "runs", &columns)
             .sense(egui::Sense::click())
             .header(table::row_height(), |mut row| {
-                for (words, number) in [
-                    ("When", false),
-                    ("Job", false),
-                    ("Outcome", false),
-                    ("Files", true),
-                    ("Bytes", true),
-                    ("Time", true),
-                    ("Goodput", true),
-                    ("Method", false),
+                for (words, number, narrow) in [
+                    ("When", false, true),
+                    ("Job", false, true),
+                    ("Outcome", false, true),
+                    ("Files", true, false),
+                    ("Bytes", true, true),
+                    ("Time", true, false),
+                    ("Goodput", true, true),
+                    ("Method", false, true),
                 ] {
-                    table::head(&mut row, words, number);
+                    if wide || narrow {
+                        table::head(&mut row, words, number);
+                    }
                 }
             })
             .body(|body| {
                 body.rows(table::row_height(), state.runs.len(), |mut row| {
                     if let Some(run) = state.runs.get(row.index()) {
                         row.set_selected(state.job == Some(run.job));
-                        one(&mut row, run, state.wall);
+                        one(&mut row, run, state.wall, wide);
                         let help = "Show the verdicts of this run";
                         if row.response().on_hover_text(help).clicked() {
                             wishes.push(Wish::ShowJob(run.job, Tab::Verification));
@@ -65,7 +71,10 @@ pub fn show(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
     });
 }
 
-fn one(cells: &mut TableRow<'_, '_>, run: &Run, wall: i64) {
+/// As wide as it must be for all columns; the outcome tells the others while it is hovered.
+const ALL_COLUMNS: f32 = 780.0;
+
+fn one(cells: &mut TableRow<'_, '_>, run: &Run, wall: i64, wide: bool) {
     let report = &run.report;
     cells.col(|ui| {
         soft(ui, ago(u64::try_from(wall - run.ended).unwrap_or_default()));
@@ -89,9 +98,13 @@ fn one(cells: &mut TableRow<'_, '_>, run: &Run, wall: i64) {
         let words = RichText::new(outcome_short(&run.outcome, report)).color(colour);
         ui.label(words).on_hover_text(outcome(&run.outcome, report));
     });
-    cells.col(|ui| right(ui, count(report.files)));
+    if wide {
+        cells.col(|ui| right(ui, count(report.files)));
+    }
     cells.col(|ui| right(ui, bytes(report.bytes)));
-    cells.col(|ui| right(ui, duration(report.seconds)));
+    if wide {
+        cells.col(|ui| right(ui, duration(report.seconds)));
+    }
     cells.col(|ui| {
         if report.bytes > 0 {
             right(ui, rate(report.goodput()));

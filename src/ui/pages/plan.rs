@@ -58,6 +58,10 @@ pub fn show(ui: &mut Ui, state: &mut State, jobs: &dyn Jobs) {
 fn conflicts(ui: &mut Ui, totals: &PlanTotals) {
     if totals.conflicts > 0 {
         let p = palette(ui);
+        // The sign stays with its words.
+        if ui.available_size_before_wrap().x < 240.0 {
+            ui.end_row();
+        }
         icon(ui, Icon::Warn, p.warn);
         let words = format!("{} for the conflict rule to decide", totals.conflicts);
         ui.label(RichText::new(words).color(p.warn));

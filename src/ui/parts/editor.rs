@@ -182,11 +182,15 @@ fn landing(ui: &mut Ui, draft: &Draft) {
     let p = palette(ui);
     indented(ui, |ui| match (&draft.landing, draft.faulty()) {
         (_, true) => {
-            note(
-                ui,
-                "Not saved and not to be started until the field can be read",
-                p.warn,
-            );
+            let until = if draft.name_fault.is_some() {
+                "it has another name"
+            } else if draft.advanced_fault() {
+                "the field under Advanced can be read"
+            } else {
+                "the field can be read"
+            };
+            let words = format!("Not saved and not to be started until {until}");
+            note(ui, words, p.warn);
         }
         (Some(landing), false) => {
             note(ui, landing, p.soft);

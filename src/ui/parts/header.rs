@@ -98,10 +98,15 @@ fn menu(ui: &mut Ui, state: &State, wishes: &mut Vec<Wish>) {
     egui::Popup::menu(&opener).show(|ui| {
         ui.set_min_width(220.0);
         // A bar beside the words, not over the keys at their right.
-        ui.spacing_mut().scroll = egui::style::ScrollStyle::solid();
+        ui.spacing_mut().scroll = egui::style::ScrollStyle {
+            foreground_color: true,
+            ..egui::style::ScrollStyle::solid()
+        };
+        // Close together, so that fewer have to be scrolled to.
+        ui.spacing_mut().item_spacing.y = 0.0;
         let mut items = Vec::with_capacity(TABLE.len());
         egui::ScrollArea::vertical()
-            .max_height(ui.ctx().content_rect().height() - 48.0)
+            .max_height(ui.ctx().content_rect().height() - 24.0)
             .show(ui, |ui| {
                 for row in TABLE {
                     if row.group {
