@@ -170,6 +170,13 @@ fn a_slash_behind_a_file_and_a_source_that_is_missing_end_alike_by_every_method(
             assert!(!user.work("dst/file").exists(), "{method} {name}");
         }
     }
+    let file = there(&server, "file/");
+    copy(&user, &server, &["-m", "tcp", &file, "dst/"])
+        .ends(1)
+        .says("leave out the slash");
+    copy(&user, &server, &["file/", "dst/"])
+        .ends(1)
+        .says("leave out the slash");
     // Here the same.
     for name in ["gone", "file/", "gone/"] {
         copy(&user, &server, &[name, &there(&server, "in/")]).ends(1);

@@ -81,6 +81,9 @@ fn a_wrong_place_says_what_is_wrong_and_keeps_start_away() {
             .iter()
             .any(|order| matches!(order, Order::Save(_)))
     );
+    stage.type_into("Destination", "ftp://nas/photo");
+    stage.expect("Ftp is not available in this version");
+    stage.expect("Not saved");
     stage.type_into("Destination", "nas:/elsewhere");
     stage.expect("first file lands in nas:/elsewhere/Pictures");
 }

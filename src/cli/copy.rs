@@ -201,7 +201,12 @@ fn split_missing(sources: Vec<Location>) -> Result<(Vec<Location>, Vec<Row>)> {
             let Err(cause) = path.symlink_metadata() else {
                 return true;
             };
-            let error = Error::io("find the source", &cause).at(&*path);
+            let mut error = Error::io("find the source", &cause).at(&*path);
+            let bare = path.components().as_path();
+            if cause.kind() == std::io::ErrorKind::NotADirectory && bare.symlink_metadata().is_ok()
+            {
+                error.hint = Some("it is a file: leave out the slash at its end".to_owned());
+            }
             missing.push(missing_row(&path, error.clone()));
             last = Some(error);
             false

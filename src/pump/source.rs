@@ -10,6 +10,7 @@ use crate::fs::root::Root;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::relpath::RelPath;
 use crate::model::rules::{Rule, RuleVerb};
+use crate::pump::destination::without_slash;
 use crate::pump::name::STAGING_GLOB;
 
 /// One source: a root that stays open, and what of it is sent.
@@ -31,9 +32,18 @@ impl Source {
     /// `NotFound` and the like, with the path as the place.
     pub fn open(written: &[u8], contents: bool) -> Result<Self> {
         let at = |e: Error| e.at(written);
+        let failed = |e: std::io::Error| {
+            let slash = written.ends_with(b"/")
+                && std::fs::symlink_metadata(expand(without_slash(written))).is_ok()
+                && e.kind() == std::io::ErrorKind::NotADirectory;
+            let mut error = at(Error::io("open the source", &e));
+            if slash {
+                error.hint = Some("it is a file: leave out the slash at its end".to_owned());
+            }
+            error
+        };
         let path = expand(written);
-        let meta =
-            std::fs::symlink_metadata(&path).map_err(|e| at(Error::io("open the source", &e)))?;
+        let meta = std::fs::symlink_metadata(&path).map_err(failed)?;
         let plain = matches!(
             path.components().next_back(),
             Some(std::path::Component::Normal(_))
@@ -41,7 +51,7 @@ impl Source {
         let follow = !plain || written.ends_with(b"/");
         // A name such as `dir/..` or `.` or `link/` stands for the folder behind it.
         let path = if follow {
-            std::fs::canonicalize(&path).map_err(|e| at(Error::io("open the source", &e)))?
+            std::fs::canonicalize(&path).map_err(failed)?
         } else {
             path
         };

@@ -98,7 +98,7 @@ pub fn check_sides(sources: &[Location], destination: &Location) -> Result<()> {
     sources
         .iter()
         .chain([destination])
-        .try_for_each(check_kind)?;
+        .try_for_each(check_place)?;
     if destination.is_local() {
         return Ok(());
     }
@@ -115,7 +115,10 @@ pub fn check_sides(sources: &[Location], destination: &Location) -> Result<()> {
 }
 
 /// Refuses a place on a kind of server that no method reaches yet.
-fn check_kind(place: &Location) -> Result<()> {
+///
+/// # Errors
+/// `Unsupported`, with what to write instead.
+pub fn check_place(place: &Location) -> Result<()> {
     let (what, instead) = match place {
         Location::Local(_) | Location::Ssh { .. } => return Ok(()),
         Location::Ftp { tls: false, .. } => ("ftp is", BY_SSH),

@@ -28,7 +28,7 @@ impl PlaceField {
             // is edited.
             text: place.to_string(),
             place: Some(place.clone()),
-            fault: None,
+            fault: jobs::check_place(place).err(),
         }
     }
 
@@ -37,7 +37,10 @@ impl PlaceField {
         (self.place, self.fault) = match self.text.trim() {
             "" => (None, None),
             text => match Location::parse(text.as_bytes()) {
-                Ok(place) => (Some(place), None),
+                Ok(place) => {
+                    let fault = jobs::check_place(&place).err();
+                    (Some(place), fault)
+                }
                 Err(error) => (None, Some(error)),
             },
         };
