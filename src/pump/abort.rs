@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender};
 
@@ -58,6 +58,14 @@ impl Abort {
     /// Says whether the run is ended.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the run is ended, or so long.
+    pub fn wait_stopped(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        while !self.is_stopped() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Returns what ended it.

@@ -4,6 +4,7 @@ use std::io::{IoSlice, Read, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
@@ -40,6 +41,22 @@ pub struct Incoming {
     pub header: Header,
     /// Its payload.
     pub chunk: Chunk,
+}
+
+/// How long a lost data connection waits for the other end's word, which travels on the control
+/// channel: a full disk there closes the connection, and that is the reason to tell.
+const WORD: Duration = Duration::from_secs(1);
+
+/// Passes on what became of a lane; a lost connection counts only when the run was not ended for
+/// another reason meanwhile.
+pub fn after_word(done: Result<()>, abort: &Abort) -> Result<()> {
+    match done {
+        Err(error) if error.kind == ErrorKind::Disconnected => {
+            abort.wait_stopped(WORD);
+            Err(error)
+        }
+        done => done,
+    }
 }
 
 /// Sends what comes out of the channel until that ends, then says so to the other end.

@@ -18,7 +18,7 @@ use crate::pump::commit::{Commit, Note, Sink};
 use crate::pump::control::{ControlReader, ControlWriter};
 use crate::pump::digest::{Work, digest};
 use crate::pump::disk::{Disk, Landed, umask};
-use crate::pump::lane::{Incoming, from_channel, receive_lane};
+use crate::pump::lane::{Incoming, after_word, from_channel, receive_lane};
 use crate::pump::latch::Latch;
 use crate::pump::link::Link;
 use crate::pump::pool::Pool;
@@ -171,9 +171,9 @@ impl ReceiveRun<'_> {
             for link in links {
                 let route = route.clone();
                 abort.thread(scope, format!("lane-{}", link.number), move || {
-                    receive_lane(link, pool, &counters.wire_bytes, abort, |frame| {
-                        route.give(frame)
-                    })
+                    let take = |frame| route.give(frame);
+                    let done = receive_lane(link, pool, &counters.wire_bytes, abort, take);
+                    after_word(done, abort)
                 });
             }
             let admit = Admit {

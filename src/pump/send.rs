@@ -14,7 +14,7 @@ use crate::model::progress::{Counters, Phase};
 use crate::pump::abort::Abort;
 use crate::pump::control::{ControlReader, ControlWriter};
 use crate::pump::digest::{Work, digest};
-use crate::pump::lane::{Out, send_lane};
+use crate::pump::lane::{Out, after_word, send_lane};
 use crate::pump::limit::Throttle;
 use crate::pump::pool::Pool;
 use crate::pump::read::Reader;
@@ -73,7 +73,8 @@ impl SendRun<'_> {
                 let throttle = self.throttle;
                 let (abort, counters) = (self.abort, self.counters);
                 abort.thread(scope, format!("lane-{n}"), move || {
-                    send_lane(n as u16, out, &rx, throttle, &counters.wire_bytes, abort)
+                    let done = send_lane(n as u16, out, &rx, throttle, &counters.wire_bytes, abort);
+                    after_word(done, abort)
                 });
             }
             let control = &*self.control;
