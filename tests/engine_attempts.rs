@@ -104,23 +104,19 @@ fn other_errors_and_hosts_never_reached_end_the_job_at_once() {
 
 #[test]
 fn an_error_after_files_arrived_is_partial_and_the_error_is_told() {
-    let bench = Bench::new(vec![Fake::new("tcp").run(|_, cx| {
+    let full = || Error::new(ErrorKind::NoSpace, "write the file", "no space left");
+    let bench = Bench::new(vec![Fake::new("tcp").run(move |_, cx| {
         cx.rows.rows(&mut vec![verified("a", 10)]);
-        Err(Error::new(ErrorKind::NoSpace, "write the file", "no space left").hint("free some"))
+        cx.counters.items_total.fetch_add(3, SeqCst);
+        cx.counters.items_done.fetch_add(1, SeqCst);
+        cx.counters.set_listed();
+        Err(full())
     })]);
-    let events = bench.engine.events();
-    bench.submit(job("nas"));
-    let mut told = None;
-    let outcome = hear(&events, |_, kind| match kind {
-        EventKind::Finished(outcome, report) => ControlFlow::Break((outcome, report.tally)),
-        EventKind::Warned(error) => {
-            told = Some(error.kind);
-            ControlFlow::Continue(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    assert_eq!(outcome, (Outcome::Partial, one_verified()));
-    assert_eq!(told, Some(ErrorKind::NoSpace));
+    let id = bench.submit(job("nas"));
+    let (outcome, report) = bench.end(id);
+    assert_eq!(outcome, Outcome::Partial(Some(full())));
+    assert_eq!(report.tally, one_verified());
+    assert_eq!(report.missing, Some(2));
 }
 
 #[test]

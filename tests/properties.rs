@@ -253,19 +253,20 @@ proptest! {
 
     #[test]
     fn every_ending_of_the_history_reads_back_as_it_was_kept(
-        error in error(), which in 0..8usize, counts in any::<[u64; 11]>(), texts in [text(), text()],
+        error in error(), which in 0..9usize, counts in any::<[u64; 11]>(), texts in [text(), text()],
         route in select(vec![Route::Direct, Route::Reversed, Route::Ssh, Route::Local]),
-        time in any::<[u16; 2]>(),
+        time in any::<[u16; 2]>(), missing in any::<Option<u64>>(),
     ) {
         prop_assert_eq!(spec::error_from_json(&spec::error_to_json(&error)).unwrap(), error.clone());
         let outcome = match which {
             0 => Outcome::Completed,
-            1 => Outcome::Partial,
+            1 => Outcome::Partial(None),
             2 => Outcome::Aborted(Abort::User),
             3 => Outcome::Aborted(Abort::Shutdown),
             4 => Outcome::Aborted(Abort::LeftRunning),
             5 => Outcome::Aborted(Abort::Unanswered),
             6 => Outcome::Refused(error),
+            7 => Outcome::Partial(Some(error)),
             _ => Outcome::Failed(error),
         };
         let [files, bytes, wire_bytes, verified, differs, failed, skipped, vanished, changed,
@@ -285,6 +286,7 @@ proptest! {
             tally: Tally {
                 verified, differs, failed, skipped, vanished, changed, unchecked, deleted,
             },
+            missing,
         };
         let text = spec::end_to_json(&outcome, &report);
         prop_assert_eq!(spec::end_from_json(&text).unwrap(), (outcome, report));

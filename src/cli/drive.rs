@@ -265,7 +265,7 @@ impl Run<'_> {
         let missing = self.missing.len() as u64;
         report.tally.failed += missing;
         let outcome = match outcome {
-            Outcome::Completed if missing > 0 => Outcome::Partial,
+            Outcome::Completed if missing > 0 => Outcome::Partial(None),
             outcome => outcome,
         };
         self.out.clear();
@@ -277,7 +277,8 @@ impl Run<'_> {
         if self.out.is_closed() {
             return Ok(code);
         }
-        if let Outcome::Refused(error) | Outcome::Failed(error) = &outcome
+        if let Outcome::Refused(error) | Outcome::Failed(error) | Outcome::Partial(Some(error)) =
+            &outcome
             && !self.told.contains(&error.to_string())
         {
             self.tell(error);
@@ -308,7 +309,7 @@ impl Run<'_> {
             None => rows::name_bad(engine, job, out, &mut self.told)?,
         }
         match (self.list.take(), outcome) {
-            (Some(list), Outcome::Completed | Outcome::Partial) => {
+            (Some(list), Outcome::Completed | Outcome::Partial(_)) => {
                 rows::save_list(engine, job, list)
             }
             (Some(_), _) => {
@@ -336,7 +337,7 @@ impl Run<'_> {
                         .say(&format!("{}. Nothing was written.", text::plan(&totals)));
                 }
             }
-            Outcome::Completed | Outcome::Partial => {
+            Outcome::Completed | Outcome::Partial(_) => {
                 self.out.say(&text::outcome(outcome, report));
             }
         }

@@ -57,7 +57,10 @@ pub fn exit_code(outcome: &Outcome, report: &Report, errors: &[ErrorKind]) -> u8
             FAILED if arrived => PARTIAL,
             code => code,
         }),
-        Outcome::Partial => {
+        Outcome::Partial(why) => {
+            if why.as_ref().is_some_and(|e| e.kind == ErrorKind::Timeout) {
+                codes.push(TIMEOUT);
+            }
             if tally.failed > 0 && !arrived && !left_as_is {
                 codes.push(FAILED);
             } else if tally.failed > 0 || tally.vanished + tally.changed + tally.differs == 0 {
@@ -161,7 +164,10 @@ mod tests {
             failed: 1,
             ..Tally::default()
         };
-        assert_eq!(exit_code(&Outcome::Partial, &report(5, tally), &[]), 4);
+        assert_eq!(
+            exit_code(&Outcome::Partial(None), &report(5, tally), &[]),
+            4
+        );
     }
 
     #[test]
@@ -180,15 +186,24 @@ mod tests {
             failed: 1,
             ..Tally::default()
         };
-        assert_eq!(exit_code(&Outcome::Partial, &report(1, failed), &[]), 23);
+        assert_eq!(
+            exit_code(&Outcome::Partial(None), &report(1, failed), &[]),
+            23
+        );
         let there = Tally {
             skipped: 4,
             ..failed
         };
-        assert_eq!(exit_code(&Outcome::Partial, &report(0, there), &[]), 23);
-        assert_eq!(exit_code(&Outcome::Partial, &report(0, failed), &[]), 1);
         assert_eq!(
-            exit_code(&Outcome::Partial, &report(1, Tally::default()), &[]),
+            exit_code(&Outcome::Partial(None), &report(0, there), &[]),
+            23
+        );
+        assert_eq!(
+            exit_code(&Outcome::Partial(None), &report(0, failed), &[]),
+            1
+        );
+        assert_eq!(
+            exit_code(&Outcome::Partial(None), &report(1, Tally::default()), &[]),
             23
         );
     }
@@ -205,9 +220,15 @@ mod tests {
                 ..Tally::default()
             },
         ] {
-            assert_eq!(exit_code(&Outcome::Partial, &report(9, tally), &[]), 24);
+            assert_eq!(
+                exit_code(&Outcome::Partial(None), &report(9, tally), &[]),
+                24
+            );
             let both = Tally { failed: 1, ..tally };
-            assert_eq!(exit_code(&Outcome::Partial, &report(9, both), &[]), 23);
+            assert_eq!(
+                exit_code(&Outcome::Partial(None), &report(9, both), &[]),
+                23
+            );
         }
     }
 
@@ -226,7 +247,11 @@ mod tests {
             ..Tally::default()
         };
         assert_eq!(
-            exit_code(&Outcome::Partial, &report(0, tally), &[ErrorKind::Timeout]),
+            exit_code(
+                &Outcome::Partial(None),
+                &report(0, tally),
+                &[ErrorKind::Timeout]
+            ),
             30
         );
     }

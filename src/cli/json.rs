@@ -81,6 +81,7 @@ pub enum Line {
         skipped: u64,
         vanished: u64,
         deleted: u64,
+        missing: Option<u64>,
     },
     /// A saved profile, or a profile file that cannot be read.
     Profile {
@@ -235,6 +236,7 @@ impl Line {
             skipped: tally.skipped,
             vanished: tally.vanished + tally.changed,
             deleted: tally.deleted,
+            missing: report.missing,
         }
     }
 
@@ -382,6 +384,7 @@ mod tests {
             "skipped",
             "vanished",
             "deleted",
+            "missing",
         ] {
             let found = line[at..].find(&format!("\"{field}\":"));
             at += found.unwrap_or_else(|| panic!("{field} is missing or out of order: {line}"));

@@ -88,7 +88,7 @@ fn ending(checks: &Checks) -> Outcome {
     }
     match bad {
         0 => Outcome::Completed,
-        _ => Outcome::Partial,
+        _ => Outcome::Partial(None),
     }
 }
 

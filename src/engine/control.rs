@@ -420,11 +420,8 @@ impl Control {
         job.give_up_at = None;
         job.question = None;
         job.sample(Instant::now());
-        let lost = job.finish(stop);
-        if let Some(error) = lost {
-            self.warn(i, error);
-        }
-        self.jobs[i].cells = None;
+        job.finish(stop);
+        job.cells = None;
     }
 
     /// Stops waiting for threads that did not end in time.

@@ -95,7 +95,7 @@ pub fn decide(facts: &Facts<'_>) -> Outcome {
         (None, Err(error)) => match error.kind {
             ErrorKind::Cancelled => Outcome::Aborted(Abort::User),
             ErrorKind::Bug => Outcome::Failed(error.clone()),
-            _ if facts.arrived.files() > 0 => Outcome::Partial,
+            _ if facts.arrived.files() > 0 => Outcome::Partial(Some(error.clone())),
             ErrorKind::Exists => Outcome::Refused(error.clone()),
             _ => Outcome::Failed(error.clone()),
         },
@@ -110,7 +110,7 @@ fn by_verdicts(tally: &Tally, facts: &Facts<'_>) -> Outcome {
         Outcome::Completed
     } else if good > 0 || tally.differs + tally.changed > 0 || facts.arrived.files() > 0 {
         // A file that is written to all the time is no failure of the job.
-        Outcome::Partial
+        Outcome::Partial(None)
     } else {
         let error = facts.arrived.first_error.clone();
         let error = error.unwrap_or_else(|| nothing(tally));
@@ -198,9 +198,18 @@ mod tests {
             ends(None, Ok(tally(0, 0, 0, 0)), 0, true),
             Outcome::Completed
         );
-        assert_eq!(ends(None, Ok(tally(5, 1, 0, 0)), 5, true), Outcome::Partial);
-        assert_eq!(ends(None, Ok(tally(0, 1, 9, 0)), 0, true), Outcome::Partial);
-        assert_eq!(ends(None, Ok(tally(5, 0, 0, 1)), 5, true), Outcome::Partial);
+        assert_eq!(
+            ends(None, Ok(tally(5, 1, 0, 0)), 5, true),
+            Outcome::Partial(None)
+        );
+        assert_eq!(
+            ends(None, Ok(tally(0, 1, 9, 0)), 0, true),
+            Outcome::Partial(None)
+        );
+        assert_eq!(
+            ends(None, Ok(tally(5, 0, 0, 1)), 5, true),
+            Outcome::Partial(None)
+        );
         let none = ends(None, Ok(tally(0, 0, 0, 1)), 0, true);
         assert!(matches!(none, Outcome::Failed(e) if e.kind == ErrorKind::NotFound));
     }
@@ -230,7 +239,7 @@ mod tests {
             changed: 1,
             ..Tally::default()
         };
-        assert_eq!(ends(None, Ok(tally), 0, true), Outcome::Partial);
+        assert_eq!(ends(None, Ok(tally), 0, true), Outcome::Partial(None));
     }
 
     #[test]
@@ -239,13 +248,16 @@ mod tests {
             differs: 1,
             ..Tally::default()
         };
-        assert_eq!(ends(None, Ok(tally), 0, true), Outcome::Partial);
+        assert_eq!(ends(None, Ok(tally), 0, true), Outcome::Partial(None));
     }
 
     #[test]
     fn an_error_fails_a_job_only_when_nothing_arrived() {
         let full = || Err(error(ErrorKind::NoSpace));
-        assert_eq!(ends(None, full(), 3, false), Outcome::Partial);
+        assert_eq!(
+            ends(None, full(), 3, false),
+            Outcome::Partial(Some(error(ErrorKind::NoSpace)))
+        );
         assert_eq!(
             ends(None, full(), 0, false),
             Outcome::Failed(error(ErrorKind::NoSpace))

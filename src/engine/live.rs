@@ -248,8 +248,8 @@ impl Job {
         self.claiming = true;
     }
 
-    /// Decides how it ended, and returns the error that would otherwise be lost.
-    pub fn finish(&mut self, stop: Option<Abort>) -> Option<Error> {
+    /// Decides how it ended.
+    pub fn finish(&mut self, stop: Option<Abort>) {
         let story = self.story.take().unwrap_or_else(|| {
             // It never ran, or its thread was given up.
             Box::new(Story::new(Err(Error::cancelled())))
@@ -288,13 +288,11 @@ impl Job {
             route: story.route,
             why: story.why,
             tally: story.tally,
-        };
-        let lost = match (&outcome, story.result) {
-            (Outcome::Partial, Err(error)) => Some(error),
-            _ => None,
+            missing: progress
+                .listed
+                .then(|| progress.items_total.saturating_sub(progress.items_done)),
         };
         self.end = Some((outcome, report));
-        lost
     }
 
     /// Returns the last event of a run.

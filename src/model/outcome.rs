@@ -23,8 +23,9 @@ pub enum Abort {
 pub enum Outcome {
     /// Everything arrived and was checked as asked.
     Completed,
-    /// Some items did not arrive, changed, vanished or differ.
-    Partial,
+    /// Some items did not arrive, changed, vanished or differ; with what ended it early, if that
+    /// is why.
+    Partial(Option<Error>),
     /// It was stopped.
     Aborted(Abort),
     /// A guard or rule forbade it; nothing was written.
@@ -38,7 +39,7 @@ impl Outcome {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Completed => "completed",
-            Self::Partial => "partial",
+            Self::Partial(_) => "partial",
             Self::Aborted(_) => "aborted",
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
@@ -96,6 +97,8 @@ pub struct Report {
     pub why: String,
     /// Files of each verdict.
     pub tally: Tally,
+    /// Items that were listed and came to no end; `None` when the listing was cut short too.
+    pub missing: Option<u64>,
 }
 
 impl Report {

@@ -154,7 +154,15 @@ pub fn outcome(outcome: &Outcome, report: &Report) -> String {
             Some(checks) => format!("Done: {moved}, {checks}"),
             None => format!("Done: {moved}"),
         },
-        Outcome::Partial => format!("Partly done: {moved}; {}", troubles(report)),
+        Outcome::Partial(None) => format!("Partly done: {moved}; {}", troubles(report, false)),
+        Outcome::Partial(Some(error)) => {
+            format!(
+                "Partly done: {moved}; {}; {}{}",
+                troubles(report, true),
+                error.cause,
+                kept(report)
+            )
+        }
         Outcome::Aborted(Abort::User) => format!("Stopped: {moved}{}", kept(report)),
         Outcome::Aborted(Abort::Shutdown) => {
             format!(
@@ -186,9 +194,9 @@ pub fn outcome_short(outcome: &Outcome, report: &Report) -> String {
     let t = &report.tally;
     match outcome {
         Outcome::Completed => "ok".to_owned(),
-        Outcome::Partial if t.differs > 0 => counted(t.differs, "differs", "differ"),
-        Outcome::Partial if t.failed > 0 => format!("{} failed", count(t.failed)),
-        Outcome::Partial => "partly done".to_owned(),
+        Outcome::Partial(_) if t.differs > 0 => counted(t.differs, "differs", "differ"),
+        Outcome::Partial(_) if t.failed > 0 => format!("{} failed", count(t.failed)),
+        Outcome::Partial(_) => "partly done".to_owned(),
         Outcome::Aborted(Abort::LeftRunning) => "cut off".to_owned(),
         Outcome::Aborted(_) => "stopped".to_owned(),
         Outcome::Refused(_) => "refused".to_owned(),
@@ -216,14 +224,21 @@ fn checks(report: &Report) -> Option<String> {
     join([checked, skipped, deleted])
 }
 
-fn troubles(report: &Report) -> String {
+/// Names what went wrong with single items, and with those that a run which ended early never got
+/// to.
+fn troubles(report: &Report, cut_short: bool) -> String {
     let t = &report.tally;
     let say = |n: u64, what: &str| (n > 0).then(|| format!("{} {what}", count(n)));
+    let missing = match report.missing {
+        Some(missing) => say(missing, "did not arrive"),
+        None => cut_short.then(|| "the rest did not arrive".to_owned()),
+    };
     join([
         say(t.differs, if t.differs == 1 { "differs" } else { "differ" }),
         say(t.failed, "failed"),
         say(t.changed, "changed while being read"),
         say(t.vanished, "vanished"),
+        missing,
         say(t.verified, "verified"),
     ])
     .unwrap_or_else(|| "some items did not arrive".to_owned())

@@ -183,10 +183,25 @@ fn every_ending_has_its_own_sentence() {
     report.tally.differs = 2;
     report.tally.vanished = 1;
     assert_eq!(
-        outcome(&Outcome::Partial, &report),
+        outcome(&Outcome::Partial(None), &report),
         "Partly done: 7105 files, 58.2 MiB in 0.9 s; 2 differ, 1 vanished, 7105 verified"
     );
-    assert_eq!(outcome_short(&Outcome::Partial, &report), "2 differ");
+    assert_eq!(outcome_short(&Outcome::Partial(None), &report), "2 differ");
+    let full = Error::new(ErrorKind::NoSpace, "write the file", "no space left");
+    let cut_short = Outcome::Partial(Some(full));
+    report.tally.differs = 0;
+    report.tally.vanished = 0;
+    assert_eq!(
+        outcome(&cut_short, &report),
+        "Partly done: 7105 files, 58.2 MiB in 0.9 s; the rest did not arrive, 7105 verified; \
+         no space left"
+    );
+    report.missing = Some(12);
+    assert_eq!(
+        outcome(&cut_short, &report),
+        "Partly done: 7105 files, 58.2 MiB in 0.9 s; 12 did not arrive, 7105 verified; \
+         no space left"
+    );
     assert_eq!(
         outcome(&Outcome::Aborted(Abort::User), &report),
         "Stopped: 7105 files, 58.2 MiB in 0.9 s"

@@ -1,6 +1,7 @@
 //! A running program whose whole process group ends with its owner.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -126,6 +127,12 @@ impl Child {
     /// As [`Child::wait_deadline`].
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
         self.wait_deadline(Duration::ZERO)
+    }
+
+    /// Says whether the program has ended by the signal that a [`Killer`] sends.
+    pub fn was_killed(&self) -> bool {
+        self.status
+            .is_some_and(|status| status.signal() == Some(Signal::KILL.as_raw()))
     }
 
     /// Asks the program to end, gives it `grace`, then kills its group.

@@ -38,6 +38,8 @@ const GROUP_BYTES: u64 = 256 << 20;
 const ONE_BY_ONE: usize = 8;
 /// How long a group waits for more while nothing else is ready.
 const GROUP_TIME: Duration = Duration::from_millis(20);
+/// How long a full disk waits for the sender's digests of files that are whole.
+const LAST: Duration = Duration::from_secs(5);
 /// How often a file is sent again because it arrived changed.
 const AGAIN: u8 = 1;
 
@@ -90,6 +92,17 @@ struct State {
     ended: bool,
     again: HashMap<u64, u8>,
     flushed: Option<(Instant, Duration)>,
+    /// The disk is full, since when.
+    full: Option<(Error, Instant)>,
+}
+
+impl State {
+    /// Says whether the disk is full and nothing that is whole waits for its digest.
+    fn is_through(&self) -> bool {
+        self.full
+            .as_ref()
+            .is_some_and(|(_, since)| self.landed.is_empty() || since.elapsed() > LAST)
+    }
 }
 
 /// A file that arrived whole and right.
@@ -108,7 +121,7 @@ impl Commit<'_> {
             if state.ended && state.open == 0 {
                 break;
             }
-            let wait = if state.ready.is_empty() {
+            let wait = if state.ready.is_empty() || state.full.is_some() {
                 Duration::from_millis(100)
             } else {
                 Duration::from_millis(5)
@@ -116,14 +129,36 @@ impl Commit<'_> {
             match self.notes.recv_timeout(wait) {
                 Ok(note) => self.take(note, &mut state)?,
                 Err(RecvTimeoutError::Timeout) if self.abort.is_stopped() => return Ok(()),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {
+                    if state.is_through() {
+                        return self.full(state);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return self.full(state),
             }
             if self.due(&state) {
                 self.flush(&mut state)?;
             }
         }
         self.finish_folders()
+    }
+
+    /// Names what was whole when the disk was full, and ends the run with that.
+    fn full(&self, mut state: State) -> Result<()> {
+        let Some((error, _)) = state.full.take() else {
+            return Ok(());
+        };
+        self.flush(&mut state)?;
+        Err(error)
+    }
+
+    /// Gives one file up; a full disk ends the run instead.
+    fn failed(&self, file: u64, error: Error, state: &mut State) -> Result<()> {
+        if error.kind == ErrorKind::NoSpace {
+            state.full.get_or_insert((error, Instant::now()));
+            return Ok(());
+        }
+        self.settle(file, Verdict::Failed(error), state)
     }
 
     fn take(&self, note: Note, state: &mut State) -> Result<()> {
@@ -168,7 +203,7 @@ impl Commit<'_> {
                     part: Err(error), ..
                 }) = state.landed.remove(&file)
                 {
-                    return self.settle(file, Verdict::Failed(error), state);
+                    return self.failed(file, error, state);
                 }
             }
             return Ok(());
@@ -182,7 +217,7 @@ impl Commit<'_> {
             return Ok(());
         };
         match landed.part {
-            Err(error) => self.settle(file, Verdict::Failed(error), state),
+            Err(error) => self.failed(file, error, state),
             Ok(part) if same => {
                 let Some(expected) = self.expected.get(file) else {
                     return Ok(());
@@ -276,6 +311,9 @@ impl Commit<'_> {
 
     /// Makes the group that is ready durable and gives it its names.
     fn flush(&self, state: &mut State) -> Result<()> {
+        if state.ready.is_empty() {
+            return Ok(());
+        }
         let started = Instant::now();
         let ready = std::mem::take(&mut state.ready);
         state.ready_bytes = 0;

@@ -58,6 +58,7 @@ impl ControlWriter {
 /// Reads messages.
 pub struct ControlReader<'a> {
     from: &'a mut (dyn Read + Send),
+    host: Option<String>,
     buffer: Vec<u8>,
 }
 
@@ -66,7 +67,17 @@ impl<'a> ControlReader<'a> {
     pub fn new(from: &'a mut (dyn Read + Send)) -> Self {
         Self {
             from,
+            host: None,
             buffer: Vec::new(),
+        }
+    }
+
+    /// Names the host whose errors come this way: a path in them is one over there.
+    #[must_use]
+    pub fn of_host(self, name: &str) -> Self {
+        Self {
+            host: Some(name.to_owned()),
+            ..self
         }
     }
 
@@ -88,9 +99,17 @@ impl<'a> ControlReader<'a> {
             .take(len as u64)
             .read_to_end(&mut self.buffer);
         match got {
-            Ok(n) if n == len => Message::decode(&self.buffer),
+            Ok(n) if n == len => Ok(self.placed(Message::decode(&self.buffer)?)),
             Ok(_) => Err(gone(doing, &std::io::ErrorKind::UnexpectedEof.into())),
             Err(e) => Err(gone(doing, &e)),
+        }
+    }
+
+    fn placed(&self, message: Message) -> Message {
+        match (message, &self.host) {
+            (Message::Fail(error), Some(host)) => Message::Fail(error.beside(host)),
+            (Message::Note(error), Some(host)) => Message::Note(error.beside(host)),
+            (message, _) => message,
         }
     }
 }

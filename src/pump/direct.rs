@@ -266,7 +266,16 @@ impl Copier<'_> {
                 // The run is ended.
                 Ok(None) => return Ok(()),
                 Err(error) if error.kind == ErrorKind::NoSpace => {
-                    return Err(error.at(expected.path.as_bytes()));
+                    // What is whole gets its name before that ends the run.
+                    let full = Landed {
+                        file: want.file,
+                        attempt: want.attempt,
+                        size: 0,
+                        digest: None,
+                        part: Err(error.at(expected.path.as_bytes())),
+                    };
+                    abort.send(&self.commit, Note::Landed(vec![full]));
+                    return Ok(());
                 }
                 Err(error) => {
                     let gone = match error.kind {

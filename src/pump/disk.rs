@@ -54,6 +54,12 @@ pub(super) struct Disk<'a> {
     pub told: bool,
 }
 
+/// Whether the disk has room for more.
+enum Room {
+    Some,
+    None,
+}
+
 /// A large file in the making.
 pub(super) struct Open {
     file: File,
@@ -67,40 +73,44 @@ pub(super) struct Open {
 impl Disk<'_> {
     /// Writes until the frames end.
     pub fn run(mut self) -> Result<()> {
-        while let Some(Incoming { header, chunk }) = self.abort.recv(self.frames) {
-            match header.kind {
-                Kind::Batch => self.batch(&chunk)?,
-                Kind::Block | Kind::Keep => {
-                    let file = header.file;
-                    let done = match header.kind {
-                        Kind::Block => {
-                            self.block(file, header.attempt, header.offset, header.size, chunk)
-                        }
-                        _ => {
-                            let len = chunk.bytes().try_into().map(u64::from_le_bytes);
-                            let len = len.map_err(|_| broken("a kept block has no length"))?;
-                            self.keep(file, header.attempt, header.offset, header.size, len)
-                        }
-                    };
-                    if let Err(error) = done {
-                        self.failed(file, header.attempt, error)?;
-                    }
-                }
-                Kind::End => {}
+        while let Some(frame) = self.abort.recv(self.frames) {
+            match self.take(frame) {
+                // What still comes is let go, so that what is whole can be named meanwhile.
+                Ok(Room::None) => while self.abort.recv(self.frames).is_some() {},
+                done => drop(done?),
             }
         }
         Ok(())
     }
 
-    /// Gives one file up; a full disk or a broken rule ends the run instead.
-    fn failed(&mut self, file: u64, attempt: u8, error: Error) -> Result<()> {
-        if matches!(error.kind, ErrorKind::NoSpace | ErrorKind::Protocol) {
+    fn take(&mut self, Incoming { header, chunk }: Incoming) -> Result<Room> {
+        let file = header.file;
+        let done = match header.kind {
+            Kind::Batch => return self.batch(&chunk),
+            Kind::End => return Ok(Room::Some),
+            Kind::Block => self.block(file, header.attempt, header.offset, header.size, chunk),
+            Kind::Keep => {
+                let len = chunk.bytes().try_into().map(u64::from_le_bytes);
+                let len = len.map_err(|_| broken("a kept block has no length"))?;
+                self.keep(file, header.attempt, header.offset, header.size, len)
+            }
+        };
+        match done {
+            Err(error) => self.failed(file, header.attempt, error),
+            Ok(()) => Ok(Room::Some),
+        }
+    }
+
+    /// Gives one file up; a broken rule ends the run instead. On a full disk its part stays, for
+    /// when there is room.
+    fn failed(&mut self, file: u64, attempt: u8, error: Error) -> Result<Room> {
+        let full = error.kind == ErrorKind::NoSpace;
+        if error.kind == ErrorKind::Protocol {
             return Err(error);
         }
-        if let Some(open) = self.open.remove(&file) {
+        if let Some(open) = self.open.remove(&file).filter(|_| !full) {
             open.part.discard();
         }
-        self.abort.send(&self.hash, Work::Forget(file));
         let landed = Landed {
             file,
             attempt,
@@ -108,12 +118,20 @@ impl Disk<'_> {
             digest: None,
             part: Err(error),
         };
+        if full && self.terms.verify.hashes() {
+            // Behind what is whole and not digested yet.
+            self.abort
+                .send(&self.hash, Work::Whole(file, attempt, landed));
+            return Ok(Room::None);
+        }
+        self.abort.send(&self.hash, Work::Forget(file));
         self.abort.send(&self.commit, Note::Landed(vec![landed]));
-        Ok(())
+        Ok(if full { Room::None } else { Room::Some })
     }
 
     /// Writes the files of a batch, each whole.
-    fn batch(&mut self, chunk: &Chunk) -> Result<()> {
+    fn batch(&mut self, chunk: &Chunk) -> Result<Room> {
+        let mut room = Room::Some;
         let mut landed = Vec::new();
         let mut messages = Vec::new();
         read_batch(chunk.bytes(), |item, bytes| {
@@ -121,9 +139,13 @@ impl Disk<'_> {
                 .expected
                 .get(item.file)
                 .ok_or_else(|| broken("a file came that nobody asked for"))?;
+            if let Room::None = room {
+                return Ok(());
+            }
             let part = match self.write_small(&expected, bytes) {
                 Err(error) if error.kind == ErrorKind::NoSpace => {
-                    return Err(error.at(self.root.path()));
+                    room = Room::None;
+                    Err(error.at(expected.path.as_bytes()))
                 }
                 part => part,
             };
@@ -149,7 +171,7 @@ impl Disk<'_> {
             }
         }
         self.abort.send(&self.commit, Note::Landed(landed));
-        Ok(())
+        Ok(room)
     }
 
     fn write_small(&mut self, expected: &Expected, bytes: &[u8]) -> Result<Part> {

@@ -273,6 +273,8 @@ pub fn error_from_json(text: &str) -> Result<Error> {
 enum OutcomeJson {
     Completed,
     Partial,
+    /// Partial, and what ended it early.
+    CutShort(ErrorJson),
     Aborted(Abort),
     Refused(ErrorJson),
     Failed(ErrorJson),
@@ -294,13 +296,17 @@ struct EndJson {
     route: Route,
     why: String,
     tally: Tally,
+    /// Not in what the first versions wrote.
+    #[serde(default)]
+    missing: Option<u64>,
 }
 
 /// Writes how a job ended.
 pub fn end_to_json(outcome: &Outcome, report: &Report) -> String {
     let outcome = match outcome {
         Outcome::Completed => OutcomeJson::Completed,
-        Outcome::Partial => OutcomeJson::Partial,
+        Outcome::Partial(None) => OutcomeJson::Partial,
+        Outcome::Partial(Some(error)) => OutcomeJson::CutShort(error.into()),
         Outcome::Aborted(by) => OutcomeJson::Aborted(*by),
         Outcome::Refused(error) => OutcomeJson::Refused(error.into()),
         Outcome::Failed(error) => OutcomeJson::Failed(error.into()),
@@ -316,6 +322,7 @@ pub fn end_to_json(outcome: &Outcome, report: &Report) -> String {
         route,
         why,
         tally,
+        missing,
     } = report;
     // JSON has no infinities; none makes sense here either.
     let finite = |seconds: f64| if seconds.is_finite() { seconds } else { 0.0 };
@@ -331,6 +338,7 @@ pub fn end_to_json(outcome: &Outcome, report: &Report) -> String {
         route: *route,
         why: why.clone(),
         tally: *tally,
+        missing: *missing,
     })
 }
 
@@ -342,7 +350,8 @@ pub fn end_from_json(text: &str) -> Result<(Outcome, Report)> {
     let json: EndJson = decode("the end of a job", text)?;
     let outcome = match json.outcome {
         OutcomeJson::Completed => Outcome::Completed,
-        OutcomeJson::Partial => Outcome::Partial,
+        OutcomeJson::Partial => Outcome::Partial(None),
+        OutcomeJson::CutShort(error) => Outcome::Partial(Some(error.into())),
         OutcomeJson::Aborted(by) => Outcome::Aborted(by),
         OutcomeJson::Refused(error) => Outcome::Refused(error.into()),
         OutcomeJson::Failed(error) => Outcome::Failed(error.into()),
@@ -358,6 +367,7 @@ pub fn end_from_json(text: &str) -> Result<(Outcome, Report)> {
         route: json.route,
         why: json.why,
         tally: json.tally,
+        missing: json.missing,
     };
     Ok((outcome, report))
 }

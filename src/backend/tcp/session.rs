@@ -157,14 +157,16 @@ impl TcpSession {
             &self.host,
             "go on with the transfer",
         );
-        match words.kind {
-            ErrorKind::Login | ErrorKind::HostKey => words,
+        let lost = match words.kind {
+            ErrorKind::Login | ErrorKind::HostKey => return words,
+            // What ended the run had ssh killed: that says nothing about why.
+            _ if self.child.was_killed() => error.beside(&self.host.name),
             _ => Error {
                 kind: ErrorKind::Disconnected,
                 ..words
-            }
-            .hint("look at the network and at the other computer; parts that arrived are kept"),
-        }
+            },
+        };
+        lost.hint("look at the network and at the other computer; parts that arrived are kept")
     }
 
     fn serve(
@@ -233,10 +235,10 @@ impl TcpSession {
             terms,
         })))?;
         let control = self.control.clone();
-        let mut from = ControlReader::new(&mut self.output);
+        let mut from = ControlReader::new(&mut self.output).of_host(&self.host.name);
         let (listening, top) = match from.next()? {
             Message::Ready(listening, top) => (listening, top),
-            Message::Fail(error) => return Err(error.beside(&self.host.name)),
+            Message::Fail(error) => return Err(error),
             _ => return Err(broken("a message came that has no place here")),
         };
         let mut links = Vec::new();

@@ -49,7 +49,7 @@ pub(super) fn record(id: JobId, state: RunState) -> JobRecord {
             create: 3,
             ..PlanTotals::default()
         }),
-        end: (state == RunState::Finished).then_some((Outcome::Partial, report)),
+        end: (state == RunState::Finished).then_some((Outcome::Partial(None), report)),
         owner: Owner {
             pid: 1,
             started: u64::MAX,

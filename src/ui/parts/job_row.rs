@@ -107,7 +107,7 @@ fn deeds(ui: &mut Ui, job: &JobView, wishes: &mut Vec<Wish>) {
 /// Says what Retry does for this ending.
 fn retry_words(job: &JobView) -> &'static str {
     match &job.end {
-        Some((Outcome::Aborted(_) | Outcome::Failed(_) | Outcome::Partial, _)) => "Go on",
+        Some((Outcome::Aborted(_) | Outcome::Failed(_) | Outcome::Partial(_), _)) => "Go on",
         _ => "Run again",
     }
 }
@@ -138,7 +138,7 @@ fn filled(p: &Palette, job: &JobView) -> (Option<f32>, Color32) {
     };
     match &job.end {
         Some((Outcome::Completed, _)) => (Some(1.0), p.good),
-        Some((Outcome::Partial, _)) => (Some(1.0), p.warn),
+        Some((Outcome::Partial(_), _)) => (Some(1.0), p.warn),
         Some((Outcome::Aborted(Abort::LeftRunning), _)) => (Some(exact()), p.warn),
         Some((Outcome::Aborted(_), _)) => (Some(exact()), p.soft),
         Some((Outcome::Refused(_) | Outcome::Failed(_), _)) => (Some(exact()), p.bad),

@@ -133,7 +133,7 @@ pub fn outcome_sign(outcome: &crate::model::outcome::Outcome) -> (Icon, Tone) {
     use crate::model::outcome::Outcome;
     match outcome {
         Outcome::Completed => (Icon::Check, Tone::Good),
-        Outcome::Partial => (Icon::Warn, Tone::Warn),
+        Outcome::Partial(_) => (Icon::Warn, Tone::Warn),
         Outcome::Aborted(_) => (Icon::Minus, Tone::Plain),
         Outcome::Refused(_) | Outcome::Failed(_) => (Icon::Cross, Tone::Bad),
     }

@@ -312,7 +312,7 @@ impl State {
         }
         let (tone, tab) = match &how {
             Outcome::Completed => (Tone::Good, Tab::Verification),
-            Outcome::Partial => (Tone::Warn, Tab::Verification),
+            Outcome::Partial(_) => (Tone::Warn, Tab::Verification),
             Outcome::Aborted(Abort::User) => return,
             Outcome::Aborted(_) => (Tone::Warn, Tab::Log),
             Outcome::Refused(_) | Outcome::Failed(_) => (Tone::Bad, Tab::Queue),
