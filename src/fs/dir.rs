@@ -4,7 +4,7 @@
 //! Errors come without a place: the caller knows the whole path and adds it with `.at(...)`.
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
@@ -297,7 +297,7 @@ impl Dir {
             let done = if self.listable {
                 rustix::fs::futimens(&self.fd, &times)
             } else {
-                rustix::fs::utimensat(&self.fd, ".", &times, AtFlags::empty())
+                rustix::fs::utimensat(CWD, self.by_descriptor(), &times, AtFlags::empty())
             };
             kept.times = soft(done).map_err(|e| failed("set the folder's time", e))?;
         }
@@ -307,11 +307,17 @@ impl Dir {
             let done = if self.listable {
                 rustix::fs::fchmod(&self.fd, mode)
             } else {
-                rustix::fs::chmodat(&self.fd, ".", mode, AtFlags::empty())
+                rustix::fs::chmodat(CWD, self.by_descriptor(), mode, AtFlags::empty())
             };
             kept.mode = soft(done).map_err(|e| failed("set the folder's permissions", e))?;
         }
         Ok(kept)
+    }
+
+    /// Returns a name of the directory itself, for calls that do not take a place. Its own `.`
+    /// could be used only by those who may enter it.
+    fn by_descriptor(&self) -> String {
+        format!("/proc/self/fd/{}", self.fd.as_raw_fd())
     }
 
     /// Returns the names in this directory with their kinds where the file system tells them,

@@ -108,7 +108,11 @@ impl Admit<'_> {
                 if self.terms.dry_run {
                     return Admitted::Settled(dry(file, entry, decision));
                 }
-                (decision, self.act(file, entry, decision))
+                let done = match (entry.kind, &existing) {
+                    (EntryKind::Dir, Some(there)) => self.enter(entry, decision, there.mode),
+                    _ => self.act(file, entry, decision),
+                };
+                (decision, done)
             }
             Err(error) => (Decision::Refuse(""), Err(error)),
         };
@@ -191,18 +195,16 @@ impl Admit<'_> {
                     .hint("move what is there away, or choose another conflict rule"))
             }
             (Decision::Leave(_), _) => Ok(None),
-            (Decision::Keep | Decision::Touch(_) | Decision::Make(_), EntryKind::Dir) => {
-                if matches!(decision, Decision::Make(_)) {
-                    let dir = self.parent(&entry.path)?;
-                    // We have to write into it, whatever its final mode is; one that keeps no mode
-                    // gets what any program would give it.
-                    let mode = match self.terms.preserve.permissions {
-                        true => (entry.mode & 0o777) | 0o700,
-                        false => 0o777,
-                    };
-                    dir.make_dir(entry.path.name(), mode)?;
-                }
-                self.note_folder(entry, decision);
+            (Decision::Make(_), EntryKind::Dir) => {
+                let dir = self.parent(&entry.path)?;
+                // We have to write into it, whatever its final mode is; one that keeps no mode
+                // gets what any program would give it.
+                let mode = match self.terms.preserve.permissions {
+                    true => (entry.mode & 0o777) | 0o700,
+                    false => 0o777,
+                };
+                dir.make_dir(entry.path.name(), mode)?;
+                self.note_folder(entry, None);
                 Ok(None)
             }
             (Decision::Keep, _) => Ok(None),
@@ -223,13 +225,36 @@ impl Admit<'_> {
         }
     }
 
-    fn note_folder(&self, entry: &Entry, decision: Decision) {
+    /// Goes on in a folder that is there with this mode. One that we may not enter or write into,
+    /// as an earlier run may have left it, is opened up meanwhile.
+    fn enter(&mut self, entry: &Entry, decision: Decision, mode: u32) -> Result<Option<Want>> {
+        if let Decision::Refuse(_) | Decision::Leave(_) = decision {
+            return self.act(0, entry, decision);
+        }
+        if mode & 0o700 != 0o700 {
+            let root = self.root.map(|root| root.dir(Some(&entry.path)));
+            // Where it is not ours, what follows tells.
+            if let Some(Ok(dir)) = root {
+                let _ = dir.set_own_meta(Some(mode | 0o700), None);
+            }
+            // It is held as it could be opened before.
+            self.root.iter().for_each(|root| root.forget(&entry.path));
+        }
+        self.note_folder(entry, Some(mode));
+        Ok(None)
+    }
+
+    /// Remembers what a folder is to have in the end; `there` is the mode of one that was there.
+    fn note_folder(&self, entry: &Entry, there: Option<u32>) {
         let preserve = self.terms.preserve;
-        let new = matches!(decision, Decision::Make(_));
-        let mode = preserve.permissions.then_some(entry.mode & 0o777);
+        let opened_up = there.filter(|mode| mode & 0o700 != 0o700);
+        let mode = match preserve.permissions {
+            true => Some(entry.mode & 0o777),
+            false => opened_up.map(|mode| mode & 0o777),
+        };
         let mtime = preserve.times.then_some(entry.mtime);
         // A new folder is noted also when nothing is set: it has to reach the disk.
-        if new || mode.is_some() || mtime.is_some() {
+        if there.is_none() || mode.is_some() || mtime.is_some() {
             let meta = FolderMeta {
                 path: entry.path.clone(),
                 mode,

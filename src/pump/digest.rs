@@ -11,6 +11,7 @@ use crate::pump::abort::Abort;
 use crate::pump::pool::Chunk;
 use crate::pump::{BUFFERS, CHUNK};
 use crate::verify::hash::{self, BlockHasher, Next};
+use crate::verify::tree::Leaf;
 
 /// Buffers that are taken together at most: several files side by side are digested faster than
 /// one after the other, but whoever fills buffers must not wait for all of them.
@@ -18,10 +19,15 @@ const ROUND: usize = BUFFERS * 2 / 3;
 /// How long a round waits for more while its files are short; then nothing can be coming.
 const GATHER: Duration = Duration::from_millis(2);
 
+/// Leaves that are given to the hash thread together.
+const LEAVES: usize = 64;
+
 /// What the hash thread is given. Pieces of one attempt at one file come in order.
 pub(super) enum Work<T> {
     /// The next block of an attempt at a file of this length.
     Piece(u64, u8, u64, Arc<Chunk>),
+    /// What the next blocks of an attempt at a file gave, for an algorithm that needs no more.
+    Leaves(u64, u8, Vec<Leaf>),
     /// Whole small files.
     Batch(Batch<T>),
     /// The attempt is whole; the rest is handed on with the digest.
@@ -34,6 +40,50 @@ pub(super) enum Work<T> {
 pub(super) struct Batch<T> {
     pub chunk: Arc<Chunk>,
     pub files: Vec<(u32, T)>,
+}
+
+/// Makes the work of one attempt at a file out of its blocks. Leaves are gathered: to wake the hash
+/// thread for each would cost more than what it does with it.
+pub(super) struct Feed {
+    file: u64,
+    attempt: u8,
+    size: u64,
+    algorithm: Algorithm,
+    leaves: Vec<Leaf>,
+}
+
+impl Feed {
+    /// Starts an attempt at a file of this length.
+    pub fn new(algorithm: Algorithm, file: u64, attempt: u8, size: u64) -> Self {
+        Self {
+            file,
+            attempt,
+            size,
+            algorithm,
+            leaves: Vec::new(),
+        }
+    }
+
+    /// Takes the next block, which begins at `offset`; returns the work that is due by it.
+    pub fn block<T>(&mut self, offset: u64, chunk: Arc<Chunk>) -> Option<Work<T>> {
+        if !self.algorithm.hashes() {
+            return None;
+        }
+        if !BlockHasher::is_tree(self.algorithm) {
+            return Some(Work::Piece(self.file, self.attempt, self.size, chunk));
+        }
+        self.leaves.push(chunk.leaf_at(offset));
+        (self.leaves.len() >= LEAVES).then(|| self.gathered())
+    }
+
+    /// Returns the work that is left when the last block was taken.
+    pub fn rest<T>(&mut self) -> Option<Work<T>> {
+        (!self.leaves.is_empty()).then(|| self.gathered())
+    }
+
+    fn gathered<T>(&mut self) -> Work<T> {
+        Work::Leaves(self.file, self.attempt, std::mem::take(&mut self.leaves))
+    }
 }
 
 /// Digests until the channel ends; gives each digest to `done`, and calls `idle` when nothing
@@ -111,6 +161,9 @@ impl<T> Round<T> {
                 it.short = size <= (ROUND * CHUNK) as u64;
                 it.pieces.push(chunk);
             }
+            Work::Leaves(file, attempt, leaves) => {
+                self.at(file, attempt, open).hasher.leaves(&leaves)
+            }
             Work::Whole(file, attempt, rest) => self.at(file, attempt, open).whole = Some(rest),
             Work::Batch(batch) => self.batches.push(batch),
             Work::Forget(file) => {
@@ -148,7 +201,6 @@ impl<T> Round<T> {
             Next {
                 hasher,
                 blocks: pieces.iter().map(|chunk| chunk.bytes()).collect(),
-                leaves: pieces.iter().map(|chunk| chunk.leaf.as_ref()).collect(),
             }
         };
         hash::blocks(&mut self.files.iter_mut().map(next).collect::<Vec<_>>());

@@ -17,7 +17,7 @@ use crate::pump::CHUNK;
 use crate::pump::abort::Abort;
 use crate::pump::admit::{Expectations, Expected};
 use crate::pump::commit::Note;
-use crate::pump::digest::Work;
+use crate::pump::digest::{Feed, Work};
 use crate::pump::lane::Incoming;
 use crate::pump::pool::{Chunk, Pool};
 use crate::pump::read::read_at;
@@ -68,16 +68,17 @@ pub(super) struct Open {
     attempt: u8,
     /// Where the next block must begin.
     next: u64,
+    feed: Feed,
 }
 
 impl Disk<'_> {
     /// Writes until the frames end.
     pub fn run(mut self) -> Result<()> {
         while let Some(frame) = self.abort.recv(self.frames) {
-            match self.take(frame) {
+            match self.take(frame)? {
                 // What still comes is let go, so that what is whole can be named meanwhile.
-                Ok(Room::None) => while self.abort.recv(self.frames).is_some() {},
-                done => drop(done?),
+                Room::None => while self.abort.recv(self.frames).is_some() {},
+                Room::Some => {}
             }
         }
         Ok(())
@@ -211,6 +212,7 @@ impl Disk<'_> {
 
     /// Writes one block of a large file.
     fn block(&mut self, id: u64, attempt: u8, offset: u64, size: u64, chunk: Chunk) -> Result<()> {
+        let counters = self.counters;
         let Some(open) = self.at(id, attempt, offset, size)? else {
             return Ok(());
         };
@@ -219,12 +221,9 @@ impl Disk<'_> {
             .write_all_at(chunk.bytes(), offset)
             .map_err(|e| Error::io("write the file", &e).at(place.as_bytes()))?;
         open.next += chunk.len as u64;
-        self.counters
-            .bytes_done
-            .fetch_add(chunk.len as u64, Relaxed);
-        if self.terms.verify.hashes() {
-            self.abort
-                .send(&self.hash, Work::Piece(id, attempt, size, Arc::new(chunk)));
+        counters.bytes_done.fetch_add(chunk.len as u64, Relaxed);
+        if let Some(work) = open.feed.block(offset, Arc::new(chunk)) {
+            self.abort.send(&self.hash, work);
         }
         self.whole(id, size)
     }
@@ -249,7 +248,9 @@ impl Disk<'_> {
                 return Err(broken("a block is kept that is not there"));
             }
             chunk.len = want;
-            abort.send(&hash, Work::Piece(id, attempt, size, Arc::new(chunk)));
+            if let Some(work) = open.feed.block(offset + done, Arc::new(chunk)) {
+                abort.send(&hash, work);
+            }
             done += want as u64;
         }
         open.next += len;
@@ -270,7 +271,7 @@ impl Disk<'_> {
                 return Err(Error::new(ErrorKind::NoSpace, "take the file", cause)
                     .at(expected.path.as_bytes()));
             }
-            let open = self.start(expected, attempt, size)?;
+            let open = self.start(id, expected, attempt, size)?;
             self.open.insert(id, open);
         }
         match self.open.get_mut(&id) {
@@ -281,7 +282,8 @@ impl Disk<'_> {
         }
     }
 
-    fn start(&mut self, expected: Arc<Expected>, attempt: u8, size: u64) -> Result<Open> {
+    fn start(&mut self, id: u64, expected: Arc<Expected>, attempt: u8, size: u64) -> Result<Open> {
+        let feed = Feed::new(self.terms.verify, id, attempt, size);
         let part = match &expected.part {
             Some(part) => part.clone(),
             None => {
@@ -314,6 +316,7 @@ impl Disk<'_> {
             expected,
             attempt,
             next: 0,
+            feed,
         })
     }
 
@@ -330,6 +333,7 @@ impl Disk<'_> {
             part,
             expected,
             attempt,
+            mut feed,
             ..
         } = open;
         // A kept part may be longer than what it became.
@@ -343,6 +347,9 @@ impl Disk<'_> {
             digest: None,
             part: Ok(part),
         };
+        if let Some(work) = feed.rest() {
+            self.abort.send(&self.hash, work);
+        }
         if self.terms.verify.hashes() {
             self.abort
                 .send(&self.hash, Work::Whole(id, attempt, landed));

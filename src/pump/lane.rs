@@ -14,6 +14,7 @@ use crate::pump::control::ControlWriter;
 use crate::pump::limit::Throttle;
 use crate::pump::link::Link;
 use crate::pump::pool::{Chunk, Pool};
+use crate::verify::tree::{Growing, STEP};
 use crate::wire::codec::broken;
 use crate::wire::frame::{HEADER, Header, Kind, TAG};
 
@@ -164,17 +165,23 @@ pub fn receive_lane(
         if len + TAG > room.len() {
             return Err(broken("a frame is larger than this side takes"));
         }
-        fill(&mut link.stream, &mut room[..len + TAG])?;
         let mut tag = [0; TAG];
-        tag.copy_from_slice(&room[len..len + TAG]);
-        chunk.len = len;
         let right = if header.kind == Kind::Block {
-            let leaf = chunk.leaf_at(header.offset);
+            let mut leaf = Growing::new(header.offset);
+            for piece in room[..len].chunks_mut(STEP) {
+                fill(&mut link.stream, piece)?;
+                leaf.update(piece);
+            }
+            fill(&mut link.stream, &mut tag)?;
+            let leaf = leaf.finish();
             chunk.leaf = Some(leaf);
             link.key.check(&head, &leaf.value, &tag)
         } else {
-            link.key.check(&head, chunk.bytes(), &tag)
+            fill(&mut link.stream, &mut room[..len + TAG])?;
+            tag.copy_from_slice(&room[len..len + TAG]);
+            link.key.check(&head, &room[..len], &tag)
         };
+        chunk.len = len;
         if !right {
             return Err(tampered(broken("")));
         }

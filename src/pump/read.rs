@@ -16,12 +16,12 @@ use crate::model::progress::Counters;
 use crate::model::relpath::RelPath;
 use crate::pump::abort::Abort;
 use crate::pump::control::ControlWriter;
-use crate::pump::digest::{self, Work};
+use crate::pump::digest::{self, Feed, Work};
 use crate::pump::lane::Outgoing;
 use crate::pump::pool::{Chunk, Pool};
 use crate::pump::scan::{Book, Item};
 use crate::pump::{CHUNK, SMALL};
-use crate::verify::tree::leaf;
+use crate::verify::tree::{Growing, STEP};
 use crate::wire::frame::{self, Header, Kind};
 use crate::wire::message::{Gone, Message, Sent, Want, block_size};
 
@@ -286,6 +286,7 @@ impl Reader<'_> {
         lane: usize,
     ) -> Result<bool> {
         let block = block_size(size);
+        let mut feed = Feed::new(self.algorithm, id, attempt, size);
         let mut offset = 0;
         let mut kept_until = 0;
         while offset < size || size == 0 {
@@ -308,18 +309,23 @@ impl Reader<'_> {
                 return Ok(true);
             };
             let want = (size - offset).min(CHUNK as u64) as usize;
-            let got = read_at(file, &mut chunk.room()[..want], offset)?;
-            if got < want {
-                return Ok(false);
+            // Both tag and digest are made of the leaf.
+            let mut leaf = self.leaves.then(|| Growing::new(offset));
+            let room = &mut chunk.room()[..want];
+            let step = if self.leaves { STEP } else { CHUNK };
+            for (n, piece) in room.chunks_mut(step).enumerate() {
+                if read_at(file, piece, offset + (n * step) as u64)? < piece.len() {
+                    return Ok(false);
+                }
+                if let Some(leaf) = &mut leaf {
+                    leaf.update(piece);
+                }
             }
-            chunk.len = got;
-            if self.leaves {
-                // While the bytes are still in the cache; both tag and digest are made of it.
-                chunk.leaf = Some(leaf(chunk.bytes(), offset));
-            }
+            chunk.len = want;
+            chunk.leaf = leaf.map(Growing::finish);
             let chunk = Arc::new(chunk);
-            if self.algorithm.hashes() {
-                self.hash_work(Work::Piece(id, attempt, size, chunk.clone()));
+            if let Some(work) = feed.block(offset, chunk.clone()) {
+                self.hash_work(work);
             }
             if offset >= kept_until {
                 let header = header(Kind::Block, attempt, id, offset, size);
@@ -332,10 +338,13 @@ impl Reader<'_> {
                     },
                 );
             }
-            offset += got as u64;
+            offset += want as u64;
             if size == 0 {
                 break;
             }
+        }
+        if let Some(work) = feed.rest() {
+            self.hash_work(work);
         }
         Ok(true)
     }

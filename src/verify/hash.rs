@@ -79,10 +79,22 @@ enum Blocks {
 impl BlockHasher {
     /// Starts.
     pub fn new(algorithm: Algorithm) -> Self {
-        Self(match algorithm {
-            Algorithm::Blake3 => Blocks::Tree(Joiner::default()),
-            _ => Blocks::Stream(Hasher::new(algorithm)),
+        Self(match Self::is_tree(algorithm) {
+            true => Blocks::Tree(Joiner::default()),
+            false => Blocks::Stream(Hasher::new(algorithm)),
         })
+    }
+
+    /// Says whether the leaves of blocks are enough for this algorithm.
+    pub fn is_tree(algorithm: Algorithm) -> bool {
+        algorithm == Algorithm::Blake3
+    }
+
+    /// Takes the leaves of the next blocks, for an algorithm that is a tree.
+    pub fn leaves(&mut self, leaves: &[Leaf]) {
+        if let Blocks::Tree(state) = &mut self.0 {
+            leaves.iter().for_each(|leaf| state.push(leaf));
+        }
     }
 
     /// Returns the value; `None` for algorithms without digests, and when what came were not
@@ -132,10 +144,8 @@ pub fn many(algorithm: Algorithm, messages: &[&[u8]]) -> Vec<Option<Digest>> {
 pub struct Next<'a> {
     /// The message.
     pub hasher: &'a mut BlockHasher,
-    /// Its next blocks, and the leaves of those that have one.
+    /// Its next blocks.
     pub blocks: Vec<&'a [u8]>,
-    /// As many leaves as blocks.
-    pub leaves: Vec<Option<&'a Leaf>>,
 }
 
 /// Takes the next blocks of many messages.
@@ -151,14 +161,7 @@ pub fn blocks(list: &mut [Next<'_>]) {
                 parts: &next.blocks,
             }),
             Blocks::Stream(state) => next.blocks.iter().for_each(|block| state.update(block)),
-            Blocks::Tree(state) => {
-                for (block, leaf) in next.blocks.iter().zip(&next.leaves) {
-                    match leaf {
-                        Some(leaf) => state.push(leaf),
-                        None => state.push_bytes(block),
-                    }
-                }
-            }
+            Blocks::Tree(state) => next.blocks.iter().for_each(|block| state.push_bytes(block)),
         }
     }
     md5_lanes::update(streams);

@@ -11,6 +11,8 @@ use blake3::hazmat::{
 
 /// Bytes of a block; a power of two.
 pub const BLOCK: usize = 1024 * 1024;
+/// Bytes that are moved and hashed in turn: they stay in the second-level cache meanwhile.
+pub const STEP: usize = BLOCK / 4;
 
 /// What one block gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,27 +31,58 @@ pub struct Leaf {
 /// # Panics
 /// When length or offset are not so: whoever takes blocks from elsewhere checks them first.
 pub fn leaf(bytes: &[u8], offset: u64) -> Leaf {
-    assert!(
-        bytes.len() <= BLOCK && offset % BLOCK as u64 == 0,
-        "not a block"
-    );
-    let mut hasher = blake3::Hasher::new();
-    hasher.set_input_offset(offset);
-    hasher.update(bytes);
-    let value = if bytes.is_empty() {
-        [0; 32]
-    } else {
-        hasher.finalize_non_root()
-    };
-    Leaf {
-        value,
-        offset,
-        len: bytes.len(),
-        alone: if offset == 0 {
-            *hasher.finalize().as_bytes()
-        } else {
-            [0; 32]
-        },
+    let mut growing = Growing::new(offset);
+    growing.update(bytes);
+    growing.finish()
+}
+
+/// A block that is hashed as it comes, while what came is still in the cache.
+pub struct Growing {
+    hasher: blake3::Hasher,
+    offset: u64,
+    len: usize,
+}
+
+impl Growing {
+    /// Starts the block at `offset`, a multiple of [`BLOCK`].
+    ///
+    /// # Panics
+    /// When it is not.
+    pub fn new(offset: u64) -> Self {
+        assert!(offset % BLOCK as u64 == 0, "no block begins there");
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(offset);
+        Self {
+            hasher,
+            offset,
+            len: 0,
+        }
+    }
+
+    /// Takes the next bytes, at most [`BLOCK`] in all.
+    ///
+    /// # Panics
+    /// When it gets more.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.len += bytes.len();
+        assert!(self.len <= BLOCK, "more than a block");
+        self.hasher.update(bytes);
+    }
+
+    /// Returns what the block gives.
+    pub fn finish(self) -> Leaf {
+        Leaf {
+            value: match self.len {
+                0 => [0; 32],
+                _ => self.hasher.finalize_non_root(),
+            },
+            offset: self.offset,
+            len: self.len,
+            alone: match self.offset {
+                0 => *self.hasher.finalize().as_bytes(),
+                _ => [0; 32],
+            },
+        }
     }
 }
 

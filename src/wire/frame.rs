@@ -114,7 +114,7 @@ impl Header {
         }
         let right = match kind {
             Kind::Block => header.is_block(),
-            Kind::Keep => header.len == 8,
+            Kind::Keep => header.len == 8 && header.offset % BLOCK as u64 == 0,
             Kind::Batch | Kind::End => true,
         };
         if !right {
