@@ -15,11 +15,16 @@ use serde_json::Value;
 use support::user::{PROGRAM, Ran, User, names_below};
 
 /// Starts a slow copy and waits until bytes move.
-#[expect(clippy::zombie_processes)] // The callers wait for it.
 fn slow_copy(user: &User) -> (Child, BufReader<ChildStdout>) {
+    slow(user, &["copy", "--json", "--limit", "8M", "big", "dst/"])
+}
+
+/// Starts a command that copies slowly and waits until bytes move.
+#[expect(clippy::zombie_processes)] // The callers wait for it.
+fn slow(user: &User, args: &[&str]) -> (Child, BufReader<ChildStdout>) {
     let mut child = user
         .command()
-        .args(["copy", "--json", "--limit", "8M", "big", "dst/"])
+        .args(args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -92,8 +97,11 @@ fn a_killed_copy_is_found_by_the_same_command() {
     let user = User::new();
     user.write("big", vec![5; 64 << 20]);
     let (mut child, _rest) = slow_copy(&user);
+    let list = || user.run(&["history", "list"]).ends(0).out;
+    assert!(list().contains("running"), "{}", list());
     signal(&child, Signal::KILL);
     child.wait().unwrap();
+    assert!(list().contains("cut off"), "{}", list());
     assert!(!user.work("dst/big").exists());
     user.run(&["copy", "big", "dst/"])
         .ends(0)
@@ -102,6 +110,47 @@ fn a_killed_copy_is_found_by_the_same_command() {
     let list = user.run(&["history", "list", "--json"]).ends(0).json();
     assert_eq!(list.len(), 1, "it is one run of the history");
     assert_eq!(list[0]["outcome"], "completed");
+}
+
+#[test]
+fn a_profile_that_runs_is_not_started_again_until_it_is_through() {
+    let user = User::new();
+    user.write("big", vec![5; 24 << 20]);
+    let new = [
+        "profiles", "new", "daily", "--source", "big", "--dest", "dst/",
+    ];
+    user.run(&[&new[..], &["--limit", "8M"]].concat()).ends(0);
+    let (child, rest) = slow(&user, &["run", "daily", "--json"]);
+    let process = format!("running already, in process {}", child.id());
+    user.run(&["run", "daily"]).ends(5).says(&process);
+    user.run(&["run", "daily", "--dry-run"]).ends(0);
+    signal(&child, Signal::KILL);
+    let killed = child.wait_with_output().unwrap();
+    drop(rest);
+    assert!(!killed.status.success() && !user.work("dst/big").exists());
+    user.run(&["run", "daily"]).ends(0);
+    assert_eq!(names_below(&user.work("dst")), [Path::new("big")]);
+}
+
+#[test]
+fn two_copies_of_the_same_files_at_once_both_get_to_their_end() {
+    let user = User::new();
+    for n in 0..2000 {
+        user.write(format!("src/{}/{n}", n % 7), format!("{n}"));
+    }
+    std::os::unix::fs::symlink("0", user.work("src/link")).unwrap();
+    let copies: Vec<_> = (0..3)
+        .map(|_| {
+            user.command()
+                .args(["copy", "src", "dst/"])
+                .stderr(Stdio::piped())
+                .spawn()
+        })
+        .collect();
+    for copy in copies {
+        Ran::new(copy.unwrap().wait_with_output().unwrap()).ends(0);
+    }
+    assert_eq!(names_below(&user.work("dst")).len(), 2009);
 }
 
 #[test]

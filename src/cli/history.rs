@@ -9,8 +9,10 @@ use crate::cli::json::Line;
 use crate::cli::out::Out;
 use crate::cli::resume::seconds_since;
 use crate::cli::rows::row_text;
+use crate::engine::recover;
 use crate::model::error::{Error, ErrorKind, Result};
 use crate::model::job::JobId;
+use crate::model::progress::RunState;
 use crate::model::untrusted::shown;
 use crate::present::{text, units};
 use crate::store::dirs::Dirs;
@@ -29,6 +31,8 @@ const SHORT_ID: usize = 8;
 /// When the history cannot be read or there is no such run.
 pub fn run(command: &HistoryCommand, out: &Out) -> Result<u8> {
     let mut history = History::open(&Dirs::open()?.database())?;
+    // Runs whose process was killed are over; a history that cannot be written is shown as it is.
+    let _ = history.mark_left_running(&recover::is_alive);
     match command {
         HistoryCommand::List { limit, json: _ } => {
             for job in history.jobs(*limit)?.iter().rev() {
@@ -90,6 +94,8 @@ fn began_ms(job: &Job) -> i64 {
 fn ending(job: &Job) -> String {
     match &job.record.end {
         Some((outcome, report)) => text::outcome_short(outcome, report),
+        // How far the run of another process is, only that one knows.
+        None if job.record.state == RunState::Running => "running".to_owned(),
         None => text::state(&job.record.spec, job.record.state, Default::default()),
     }
 }

@@ -54,10 +54,14 @@ fn unfinished<'a>(jobs: &'a [Job], spec: &JobSpec) -> Option<&'a Job> {
     let job = jobs
         .iter()
         .rev()
-        .find(|job| is_same_work(&job.record.spec, spec))?;
+        .filter(|job| is_same_work(&job.record.spec, spec))
+        // One that was refused changed nothing about what an earlier one left.
+        .find(|job| !matches!(&job.record.end, Some((Outcome::Refused(_), _))))?;
     match &job.record.end {
-        Some((Outcome::Aborted(_) | Outcome::Failed(_), _)) => Some(job),
-        // Done; or refused, so that nothing is there; or another process is at it right now.
+        Some((Outcome::Aborted(_) | Outcome::Failed(_) | Outcome::Partial(Some(_)), _)) => {
+            Some(job)
+        }
+        // Done; or another process is at it right now.
         _ => None,
     }
 }
@@ -142,8 +146,14 @@ mod tests {
             Outcome::Aborted(Abort::LeftRunning),
             Outcome::Aborted(Abort::User),
             Outcome::Failed(Error::cancelled()),
+            Outcome::Partial(Some(Error::cancelled())),
         ] {
-            let jobs = [job(spec(1, "/a"), Some(outcome)), job(spec(2, "/b"), None)];
+            let refused = Outcome::Refused(Error::cancelled());
+            let jobs = [
+                job(spec(1, "/a"), Some(outcome)),
+                job(spec(2, "/b"), None),
+                job(spec(4, "/a"), Some(refused)),
+            ];
             let mut again = spec(3, "/a");
             again.settings.limit = Some(Rate(5));
             let found = unfinished(&jobs, &again).unwrap();

@@ -4,6 +4,7 @@
 //! A transition is written first and shown when the store says that it is durable; orders to a
 //! running thread (cancel, pause) do not wait for that.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
@@ -53,6 +54,8 @@ pub struct Control {
     pub to: UnboundedSender<Msg>,
     /// The registry.
     pub methods: &'static [&'static dyn Backend],
+    /// The folder where profiles that run are claimed.
+    pub claims: PathBuf,
     /// The queue's limits.
     pub limits: Limits,
     /// The way to the database.
@@ -335,6 +338,7 @@ impl Control {
                 ),
                 spec: Arc::clone(&job.spec),
                 methods: self.methods,
+                claims: self.claims.clone(),
                 counters: Arc::clone(&cells.counters),
                 cancel: cells.cancel.clone(),
                 paused: cells.paused.clone(),

@@ -227,7 +227,7 @@ impl Engine {
     pub fn start_with(config: EngineConfig, mut ledger: Box<dyn Ledger>) -> Result<Self> {
         crate::proc::limits::raise_open_files();
         let EngineConfig {
-            database: _,
+            database,
             parallel,
             per_host,
             restore,
@@ -272,6 +272,8 @@ impl Engine {
             inbox,
             to,
             methods,
+            // Beside the database, which belongs to one user.
+            claims: database.with_file_name("running"),
             limits: queue::Limits { parallel, per_host },
             store,
             jobs,

@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use crate::model::outcome::{Route, Tally};
 use crate::model::plan::PlanTotals;
 use crate::model::progress::{Counters, Phase};
 use crate::model::rules::Conflict;
+use crate::store::claim::claim;
 
 /// What a run tells the control loop.
 pub enum FromRun {
@@ -114,6 +116,8 @@ pub struct Run {
     pub spec: Arc<JobSpec>,
     /// The registry.
     pub methods: &'static [&'static dyn Backend],
+    /// The folder where profiles that run are claimed.
+    pub claims: PathBuf,
     /// How far it is.
     pub counters: Arc<Counters>,
     /// Set to end it.
@@ -176,6 +180,10 @@ fn fault(method: &str, panic: &(dyn Any + Send)) -> Error {
 impl Run {
     fn go(&self, story: &mut Story) -> Result<Tally> {
         let mut spec = (*self.spec).clone();
+        let _claim = match &spec.profile {
+            Some(profile) if !spec.dry_run => claim(&self.claims, profile)?,
+            _ => None,
+        };
         let mut retry = Retry::default();
         let mut tried = Vec::new();
         let mut rule = match (spec.settings.conflict, spec.attended && !spec.dry_run) {

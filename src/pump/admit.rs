@@ -286,10 +286,14 @@ impl Admit<'_> {
             part.dir.set_times(&part.name, entry.mtime)?;
         }
         let done = place(&part, &dir, entry.path.name(), decision).map(|_| ());
-        if done.is_err() {
-            part.discard();
+        let Err(error) = done else { return Ok(()) };
+        part.discard();
+        // Another run at the same time may have made it.
+        let there = dir.read_link(entry.path.name());
+        match error.kind {
+            ErrorKind::Exists if there.is_ok_and(|there| there == target) => Ok(()),
+            _ => Err(error),
         }
-        done
     }
 
     fn want(&mut self, file: u64, entry: &Entry, decision: Decision) -> Result<Want> {

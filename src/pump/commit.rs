@@ -345,6 +345,11 @@ impl Commit<'_> {
                     Some(verdict) => (verdict, name),
                     None => continue,
                 },
+                Err(error) if error.kind == ErrorKind::Exists && self.is_there(&item) => {
+                    item.part.discard();
+                    let why = "the same file appeared there meanwhile";
+                    (Verdict::Skipped(why.to_owned()), Vec::new())
+                }
                 Err(error) => {
                     item.part.discard();
                     if error.kind == ErrorKind::NoSpace {
@@ -415,6 +420,13 @@ impl Commit<'_> {
             item.part.dir.set_times(&item.part.name, item.sent.mtime)?;
         }
         place(&item.part, &dir, path.name(), item.expected.decision)
+    }
+
+    /// Says whether what got the file's name before it could is the same, as another run at the
+    /// same time leaves it.
+    fn is_there(&self, item: &Ready) -> bool {
+        item.sent.digest.is_some()
+            && matches!(self.read_back(item, b""), Ok(there) if Some(there) == item.sent.digest)
     }
 
     /// Returns the verdict of a file in place; `None` when it is sent once more.

@@ -2,8 +2,10 @@
 //!
 //! Start with [`dirs::Dirs`], then [`profiles::Profiles`] (one text file each, made to be read
 //! and edited by hand) and [`history::History`] (the queue and every run, in SQLite). [`mod@file`]
-//! holds the one way in which small files are read and replaced.
+//! holds the one way in which small files are read and replaced, [`claim`] keeps a profile from
+//! running twice at once.
 
+pub mod claim;
 pub mod dirs;
 pub mod file;
 pub mod history;
