@@ -277,7 +277,9 @@ impl Job {
             bytes: story.arrived.bytes,
             wire_bytes: progress.wire_bytes,
             kept: match outcome {
-                Outcome::Aborted(_) | Outcome::Failed(_) if keeps && !self.spec.dry_run => {
+                Outcome::Aborted(_) | Outcome::Failed(_) | Outcome::Partial(Some(_))
+                    if keeps && !self.spec.dry_run =>
+                {
                     progress.bytes_done.saturating_sub(whole)
                 }
                 _ => 0,

@@ -302,5 +302,8 @@ fn a_stopped_run_says_what_it_left_for_the_next_one() {
         },
         ..nothing
     };
-    assert_eq!(outcome_short(&Outcome::Partial(None), &differs), "1 differs");
+    assert_eq!(
+        outcome_short(&Outcome::Partial(None), &differs),
+        "1 differs"
+    );
 }

@@ -45,12 +45,17 @@ pub fn claim(folder: &Path, profile: &ProfileId) -> Result<Option<Claim>> {
         Ok(()) => {
             // Who it is, for those who come later; without it they are told less.
             let _ = file.set_len(0);
-            let _ = write!(file, "{}", std::process::id());
+            let _ = write!(file, "{}", me());
             Ok(Some(Claim(file)))
         }
         Err(Errno::WOULDBLOCK) => Err(running(&mut file)),
         Err(_) => Ok(None),
     }
+}
+
+/// Returns this process's number.
+fn me() -> i32 {
+    rustix::process::getpid().as_raw_pid()
 }
 
 /// Makes the error for a profile that another job has claimed.
@@ -59,8 +64,8 @@ fn running(file: &mut File) -> Error {
     let read = file
         .rewind()
         .and_then(|()| file.take(20).read_to_string(&mut text));
-    let cause = match (read, text.parse::<u32>()) {
-        (Ok(_), Ok(process)) if process != std::process::id() => {
+    let cause = match (read, text.parse::<i32>()) {
+        (Ok(_), Ok(process)) if process != me() => {
             format!("it is running already, in process {process}")
         }
         _ => "it is running already".to_owned(),
